@@ -1,0 +1,2 @@
+//! The `poul` command.
+fn main() {}

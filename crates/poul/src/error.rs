@@ -1,0 +1,235 @@
+//! The library's one error: what went wrong, where, and a hint.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// What every fallible function of the library returns.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Something wrong with a setting, an input or an output.
+///
+/// Built by kind and then placed: `Error::input("column `gmv` is missing").file(path).hint("…")`.
+/// [`Display`](fmt::Display) gives the message and the place on one line; the hint is kept apart so that a front
+/// end can set it off.
+#[derive(Debug)]
+pub struct Error(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    kind: Kind,
+    what: String,
+    file: Option<PathBuf>,
+    place: Vec<String>,
+    hint: Option<String>,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// Whose fault it is; a front end maps each to an exit code or an exception class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A wrong or contradictory setting.
+    Usage,
+    /// A file or table that cannot be used as it is.
+    Input,
+    /// Something could not be written.
+    Output,
+    /// The caller asked to stop.
+    Cancelled,
+    /// Anything else.
+    Other,
+}
+
+impl Error {
+    /// A wrong or contradictory setting.
+    pub fn usage(what: impl Into<String>) -> Self {
+        Self::new(Kind::Usage, what)
+    }
+
+    /// A file or table that cannot be used as it is.
+    pub fn input(what: impl Into<String>) -> Self {
+        Self::new(Kind::Input, what)
+    }
+
+    /// Something that could not be written to `path`.
+    pub fn output(path: impl AsRef<Path>, source: std::io::Error) -> Self {
+        let hint = match source.kind() {
+            std::io::ErrorKind::NotFound => Some("the folder does not exist: create it first"),
+            std::io::ErrorKind::PermissionDenied => Some("choose a folder you may write to"),
+            std::io::ErrorKind::StorageFull => Some("free some space, or choose another disk"),
+            _ => None,
+        };
+        let error = Self::new(Kind::Output, format!("cannot write: {source}")).file(path).source(source);
+        match hint {
+            Some(hint) => error.hint(hint),
+            None => error,
+        }
+    }
+
+    /// A file that could not be read.
+    pub fn read(path: impl AsRef<Path>, source: std::io::Error) -> Self {
+        let error = Self::input(format!("cannot read: {source}")).file(path);
+        let missing = source.kind() == std::io::ErrorKind::NotFound;
+        let error = error.source(source);
+        if missing { error.hint("check the path; nothing is there") } else { error }
+    }
+
+    /// Anything that is neither the user's nor the disk's fault.
+    pub fn other(what: impl Into<String>) -> Self {
+        Self::new(Kind::Other, what)
+    }
+
+    /// The caller asked to stop.
+    pub fn cancelled() -> Self {
+        Self::new(Kind::Cancelled, "stopped on request")
+    }
+
+    /// The column `name` is not among `known`.
+    pub fn missing_column<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
+        let known: Vec<&str> = known.into_iter().collect();
+        let error = Self::input(format!("there is no column `{name}`"));
+        error.hint(suggestion("columns", name, &known))
+    }
+
+    /// `name` is not among the `known` members of `group` ("policies", "scenarios", …).
+    pub fn unknown<'a>(
+        kind: Kind,
+        what: &str,
+        name: &str,
+        group: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let known: Vec<&str> = known.into_iter().collect();
+        Self::new(kind, format!("unknown {what} `{name}`")).hint(suggestion(group, name, &known))
+    }
+
+    fn new(kind: Kind, what: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            what: what.into(),
+            file: None,
+            place: Vec::new(),
+            hint: None,
+            source: None,
+        }))
+    }
+
+    /// Names the file; the first name given stays.
+    #[must_use]
+    pub fn file(mut self, path: impl AsRef<Path>) -> Self {
+        self.0.file.get_or_insert_with(|| path.as_ref().to_path_buf());
+        self
+    }
+
+    /// Names a place inside the file, such as `line 3`, ``column `gmv` `` or ``policy `T2` ``.
+    #[must_use]
+    pub fn at(mut self, place: impl Into<String>) -> Self {
+        self.0.place.push(place.into());
+        self
+    }
+
+    /// Says what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hint = Some(hint.into());
+        self
+    }
+
+    /// Keeps the error beneath.
+    #[must_use]
+    pub fn source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// Whose fault it is.
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    /// What to do about it, where the library knows.
+    pub fn hint_text(&self) -> Option<&str> {
+        self.0.hint.as_deref()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = &self.0;
+        if let Some(file) = &inner.file {
+            write!(f, "{}: ", file.display())?;
+        }
+        for place in &inner.place {
+            write!(f, "{place}: ")?;
+        }
+        f.write_str(&inner.what)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_deref().map(|source| source as &(dyn std::error::Error + 'static))
+    }
+}
+
+/// The member of `known` that `name` was most likely meant to be, if one is close enough.
+pub fn nearest_name<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let lower = name.to_lowercase();
+    let limit = name.chars().count().div_ceil(3);
+    known
+        .iter()
+        .map(|candidate| (edit_distance(&lower, &candidate.to_lowercase()), *candidate))
+        .filter(|(distance, _)| *distance <= limit)
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+fn suggestion(group: &str, name: &str, known: &[&str]) -> String {
+    const SHOWN: usize = 12;
+    if let Some(nearest) = nearest_name(name, known) {
+        return format!("did you mean `{nearest}`?");
+    }
+    let shown: Vec<String> = known.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+    let more = known.len().saturating_sub(SHOWN);
+    match (known.is_empty(), more) {
+        (true, _) => format!("there are no {group}"),
+        (false, 0) => format!("the {group} are {}", shown.join(", ")),
+        (false, more) => format!("the {group} are {} and {more} more", shown.join(", ")),
+    }
+}
+
+/// Levenshtein distance over characters.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, a) in a.chars().enumerate() {
+        let mut diagonal = i;
+        row[0] = i + 1;
+        for (j, b) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn message_names_file_then_place_then_cause() {
+        let error = Error::input("probability is negative").file("p.csv").at("line 3").hint("use 0 to 1");
+        assert_eq!(error.to_string(), "p.csv: line 3: probability is negative");
+        assert_eq!(error.hint_text(), Some("use 0 to 1"));
+        assert_eq!(error.kind(), Kind::Input);
+    }
+
+    #[test]
+    fn near_names_are_suggested_and_far_ones_listed() {
+        assert_eq!(nearest_name("gvm", &["cost", "gmv"]), None);
+        assert_eq!(nearest_name("outcom", &["cost", "outcome"]), Some("outcome"));
+        let error = Error::missing_column("zzz", ["cost", "gmv"]);
+        assert_eq!(error.hint_text(), Some("the columns are `cost`, `gmv`"));
+    }
+}

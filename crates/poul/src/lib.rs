@@ -1,0 +1,26 @@
+//! Uplift estimation for combinatorial treatments.
+//!
+//! A *policy* says, for each *context*, how *actions* are chosen. POUL represents a policy by the mixture it
+//! induces over (context, action) *atoms*, so that effects carry over to policies that were rare or never run.
+//! The modules follow the pipeline: [`data`] → [`policy`] → [`check`] → `net` → … → [`evaluate`];
+//! [`simulate`] makes experiments whose truth is known.
+//!
+//! The library never prints, never reads a clock, and never panics on input: everything wrong with a file or a
+//! setting comes back as one [`Error`], which says what, where, and what to do about it.
+
+pub mod check;
+pub mod data;
+pub mod evaluate;
+pub mod net;
+pub mod policy;
+pub mod simulate;
+
+mod error;
+mod output;
+mod progress;
+mod seed;
+
+pub use error::{Error, Kind, Result, nearest_name};
+pub use output::AtomicFile;
+pub use progress::{Progress, Silent};
+pub use seed::{Rng, Seed};
