@@ -1,1 +1,4 @@
 //! data.
+
+mod write;
+pub use write::TableWriter;
