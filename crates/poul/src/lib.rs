@@ -11,7 +11,10 @@
 pub mod check;
 pub mod data;
 pub mod evaluate;
+pub mod baseline;
+pub mod learner;
 pub mod net;
+pub mod nuisance;
 pub mod policy;
 pub mod simulate;
 

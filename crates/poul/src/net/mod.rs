@@ -45,6 +45,7 @@
 
 mod batch;
 mod checkpoint;
+mod epochs;
 mod gradients;
 mod kernel;
 mod layout;
@@ -59,6 +60,7 @@ mod trainer;
 mod update;
 
 pub use batch::{Batch, DenseRows, Network, RowSource};
+pub use epochs::{Epoch, Schedule, Trained, train};
 pub use kernel::elementwise::Activation;
 pub use layout::{Dense, Group, Init, LayerNorm, Layout, LayoutBuilder, Segment, Weight};
 pub use mlp::Mlp;
