@@ -102,7 +102,14 @@ impl PolicySetBuilder {
         self.weight_source = self.source.clone();
     }
 
-    pub(super) fn add_at(&mut self, policy: &str, context: &str, action: &str, p: f64, place: u32) -> &mut Self {
+    pub(super) fn add_at(
+        &mut self,
+        policy: &str,
+        context: &str,
+        action: &str,
+        p: f64,
+        place: u32,
+    ) -> &mut Self {
         let named = |error: Error| {
             let error = self.source.place(error, place);
             if is_blank(policy) { error } else { error.at(format!("policy `{policy}`")) }

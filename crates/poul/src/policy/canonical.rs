@@ -93,7 +93,13 @@ struct Known<'a> {
 
 impl Known<'_> {
     /// Appends one policy's entries and returns what `*` stands for in it.
-    fn policy(&self, policy_idx: usize, place: u32, rows: &[Row], out: &mut Entries) -> Result<Vec<(u32, f64)>> {
+    fn policy(
+        &self,
+        policy_idx: usize,
+        place: u32,
+        rows: &[Row],
+        out: &mut Entries,
+    ) -> Result<Vec<(u32, f64)>> {
         let (mut named, every_other) = rows.split_at(rows.partition_point(|row| row.context != REST));
         let every_other = self.distribution(every_other)?;
         let mut left_out = Vec::new();
@@ -129,8 +135,10 @@ impl Known<'_> {
     /// The actions of one context with their probabilities, summing to 1; empty without rows.
     fn distribution(&self, rows: &[Row]) -> Result<Vec<(u32, f64)>> {
         let mut actions: Vec<(u32, f64)> = Vec::with_capacity(rows.len());
-        actions.extend(rows.iter().filter(|row| row.probability > 0.0).map(|row| (row.action, row.probability)));
-        let sum: f64 = actions.iter().map(|(_, probability)| probability).sum();
+        actions
+            .extend(rows.iter().filter(|row| row.probability > 0.0).map(|row| (row.action, row.probability)));
+        // An empty sum is -0, which would show in a message.
+        let sum = actions.iter().map(|(_, probability)| probability).sum::<f64>() + 0.0;
         match rows.first() {
             Some(row) if (sum - 1.0).abs() > SUM_TOLERANCE => {
                 let first_place = rows.iter().map(|row| row.place).min().unwrap_or(0);
@@ -195,7 +203,8 @@ fn contexts_and_weights(builder: &PolicySetBuilder) -> Result<(Vec<String>, Vec<
     if builder.weights_apart && !builder.contexts.contains(EVERY_OTHER) {
         if let Some(extra) = given.iter().find(|entry| !builder.contexts.contains(&entry.context)) {
             let named = builder.contexts.as_slice().iter().map(String::as_str);
-            let error = Error::unknown(Kind::Input, "context", &extra.context, "contexts of the policies", named);
+            let error =
+                Error::unknown(Kind::Input, "context", &extra.context, "contexts of the policies", named);
             return Err(source.place(error, extra.place));
         }
     }
@@ -243,7 +252,8 @@ fn rank_contexts(builder: &PolicySetBuilder, contexts: &[String]) -> Result<Vec<
         (Some(file), true) => format!("{nearest}; otherwise give `{name}` a weight in {}", file.display()),
         _ => format!("{nearest}; otherwise give `{name}` a weight"),
     };
-    let error = if builder.weights_apart { Error::input(format!("context `{name}` has no weight")) } else { error };
+    let error =
+        if builder.weights_apart { Error::input(format!("context `{name}` has no weight")) } else { error };
     Err(builder.source.place(error, row.place).at(format!("policy `{policy}`")).hint(hint))
 }
 
