@@ -1,5 +1,7 @@
 //! The forms of a policy file: the same set from each, whatever the order, there and back.
 
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;

@@ -1,5 +1,7 @@
 //! What holds of every policy set, and that no bytes make a reader panic.
 
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Seek, Write};
@@ -13,6 +15,9 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 type Row = (String, String, String, f64);
+
+/// A context and its `action: probability` pairs as text.
+type Actions<'a> = (&'a str, Vec<String>);
 
 /// Rows of a valid long table, and the weights of its contexts.
 #[derive(Clone, Debug)]
@@ -40,7 +45,7 @@ impl World {
 
     /// The human form with tables in the order of the rows.
     fn to_json(&self) -> String {
-        let mut policies: Vec<(&str, Vec<(&str, Vec<String>)>)> = Vec::new();
+        let mut policies: Vec<(&str, Vec<Actions<'_>>)> = Vec::new();
         for (policy, context, action, probability) in &self.rows {
             let at = policies.iter().position(|(name, _)| name == policy).unwrap_or(policies.len());
             if at == policies.len() {

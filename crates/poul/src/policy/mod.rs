@@ -30,6 +30,7 @@
 mod attributes;
 mod builder;
 mod canonical;
+mod contexts;
 mod diff;
 mod distance;
 mod factorial;
