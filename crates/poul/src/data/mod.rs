@@ -4,15 +4,26 @@
 
 mod batches;
 mod csv;
+mod filter;
 mod fingerprint;
 mod ipc;
 mod kind;
+mod labels;
 mod listing;
 mod parquet;
+mod prefetch;
+mod reader;
+mod reader_check;
+mod roles;
 mod source;
 mod unify;
 mod values;
+mod wildcard;
 
+pub use filter::Filter;
 pub use kind::ColumnKind;
+pub use labels::Labels;
+pub use reader::{Batch, RowReader};
+pub use roles::{Columns, Design, Feature, Need, Prediction, Propensity, Roles};
 pub use source::Source;
 pub use values::numbers;

@@ -134,6 +134,16 @@ impl Source {
         Batches::new(Arc::clone(&self.files), &self.schema, columns, batch_rows)
     }
 
+    /// Whether threads can share the work of decoding by taking columns each.
+    pub(crate) fn decodes_by_column(&self) -> bool {
+        self.files.iter().all(|file| matches!(file.content, Content::Parquet(_)))
+    }
+
+    /// The path of each file; empty for a table in memory.
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        self.files.iter().map(|file| file.path.clone()).collect()
+    }
+
     /// A digest of the content that is cheap to take: schema, sizes, row counts, the ends of each file and samples
     /// between them. It does not depend on where the files are, what they are called or when they were written.
     ///
