@@ -70,5 +70,4 @@ mod tests {
         let mut rng = Seed::new(3407).child("pin").index(7).rng();
         assert_eq!(rng.next_u64(), 0);
     }
-    
 }
