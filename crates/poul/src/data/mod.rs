@@ -24,6 +24,7 @@ mod source;
 mod unify;
 mod values;
 mod wildcard;
+mod write;
 
 pub use budget::Budget;
 pub use dataset::Dataset;
@@ -36,3 +37,4 @@ pub use reader::{Batch, RowReader};
 pub use roles::{Columns, Design, Feature, Need, Prediction, Propensity, Roles};
 pub use source::Source;
 pub use values::numbers;
+pub use write::TableWriter;
