@@ -1,0 +1,143 @@
+//! Training: every member of an ensemble takes a step on the same batch, split into a fixed number of shards.
+//!
+//! A step is: features gathered (once for all members) beside the shared parts; members × shards there and back; the
+//! shared parts back; the update. Nothing depends on how many threads there are, so neither do the bits.
+
+use rayon::prelude::*;
+
+use super::batch::{Network, RowSource, check_rows};
+use super::layout::{Group, Layout};
+use super::member::{Member, StepRows};
+use super::optimizer::{Adam, GroupRule};
+use crate::{Error, Result, Seed};
+
+/// Settings of a [`Trainer`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrainerParams {
+    /// Networks trained side by side, each with its own start and dropout. Default 1; at least 1.
+    pub n_members: usize,
+    /// Parts that a batch is split into, each computed by one thread. Part of the result: more shards suit more
+    /// cores, and change the last bits. Default 4; 1 to 256.
+    pub n_shards: usize,
+}
+
+impl Default for TrainerParams {
+    fn default() -> Self {
+        Self { n_members: 1, n_shards: 4 }
+    }
+}
+
+/// Members, their optimiser and the step they have reached.
+pub struct Trainer {
+    pub(super) layout: Layout,
+    pub(super) optimizer: Adam,
+    pub(super) members: Vec<Member>,
+    pub(super) n_steps: u64,
+    features: Vec<f32>,
+    losses: Vec<f64>,
+}
+
+impl Trainer {
+    /// Members at their start; member k starts from `seed.index(k)`, however many there are.
+    pub fn new(layout: Layout, optimizer: Adam, params: TrainerParams, seed: Seed) -> Result<Self> {
+        let TrainerParams { n_members, n_shards } = params;
+        if n_members == 0 {
+            return Err(Error::usage("`n_members` is 0").hint("it must be at least 1"));
+        }
+        if !(1..=256).contains(&n_shards) {
+            return Err(Error::usage(format!("`n_shards` is {n_shards}")).hint("it must be 1 to 256"));
+        }
+        let has_average = optimizer.params.average.is_some();
+        let member = |index| Member::new(&layout, seed.index(index as u64), n_shards, has_average);
+        let members = (0..n_members).map(member).collect();
+        Ok(Self { layout, optimizer, members, n_steps: 0, features: Vec::new(), losses: Vec::new() })
+    }
+
+    /// One step on the rows of a batch; gives each member's loss before the step.
+    ///
+    /// Nothing is updated if a loss is not finite or the network is put together wrongly.
+    pub fn step(
+        &mut self,
+        source: &dyn RowSource,
+        rows: &[u32],
+        network: &dyn Network,
+    ) -> Result<&[f64]> {
+        check_rows(rows, source)?;
+        let Self { layout, optimizer, members, n_steps, features, losses } = self;
+        let (layout, step) = (&*layout, *n_steps + 1);
+        let n_features = source.n_cols();
+        let n_shard_rows = rows.len().div_ceil(members[0].shards.len()).max(1);
+        features.resize(rows.len() * n_features, 0.0);
+        rayon::join(
+            || {
+                features
+                    .par_chunks_mut((n_shard_rows * n_features).max(1))
+                    .zip(rows.par_chunks(n_shard_rows))
+                    .for_each(|(features, rows)| source.copy_rows(rows, features));
+            },
+            || {
+                members
+                    .par_iter_mut()
+                    .enumerate()
+                    .for_each(|(index, member)| member.forward_shared(network, layout, index, step));
+            },
+        );
+        let batch = StepRows { rows, features, n_features, n_shard_rows };
+        members
+            .par_iter_mut()
+            .with_max_len(1)
+            .enumerate()
+            .for_each(|(index, member)| member.run_rows(network, layout, index, step, batch));
+        losses.clear();
+        for member in &mut *members {
+            losses.push(member.take_loss(step)?);
+        }
+        members.par_iter_mut().with_max_len(1).for_each(|member| {
+            member.backward_shared(layout);
+            member.update(layout, optimizer, step);
+        });
+        *n_steps = step;
+        Ok(losses)
+    }
+
+    /// Steps taken.
+    pub fn n_steps(&self) -> u64 {
+        self.n_steps
+    }
+
+    /// Networks trained side by side.
+    pub fn n_members(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Where each weight lies.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The weights of a member as the last step left them.
+    pub fn weights(&self, member: usize) -> &[f32] {
+        &self.members[member].weights
+    }
+
+    /// The weights of a member, to be changed between steps: a projection, a warm start.
+    pub fn weights_mut(&mut self, member: usize) -> &mut [f32] {
+        &mut self.members[member].weights
+    }
+
+    /// The running average of a member's weights, or the weights where no average is kept: what to predict with.
+    pub fn averaged_weights(&self, member: usize) -> &[f32] {
+        let member = &self.members[member];
+        if member.average.is_empty() { &member.weights } else { &member.average }
+    }
+
+    /// Changes the learning rate from the next step on: a schedule.
+    pub fn set_learning_rate(&mut self, learning_rate: f32) {
+        self.optimizer.params.learning_rate = learning_rate;
+    }
+
+    /// Changes the rule of a group from the next step on: freezing, alternation.
+    pub fn set_group_rule(&mut self, group: Group, rule: GroupRule) {
+        self.optimizer.set_rule(group, rule);
+    }
+}
