@@ -27,6 +27,7 @@
 //!
 //! The factorial form needs no file: [`PolicySet::factorial`].
 
+mod assignment;
 mod attributes;
 mod builder;
 mod canonical;
@@ -46,6 +47,7 @@ mod union;
 mod weights;
 mod write;
 
+pub use assignment::Assigner;
 pub use attributes::{AttributeValue, Attributes};
 pub use builder::PolicySetBuilder;
 pub use diff::{ContextChange, Diff};
