@@ -1,5 +1,7 @@
 //! What a simulated folder holds, and that it does not depend on the number of threads.
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

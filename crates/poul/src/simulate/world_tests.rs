@@ -127,11 +127,11 @@ fn raw_means_are_biased_where_nobody_randomised() {
         let (population, _) = mean_and_sd(baseline.iter().copied());
         let (mut raw, mut weighted) = (vec![[0.0; 2]; n_policies], vec![[0.0; 2]; n_policies]);
         let mut rng = Seed::new(52).rng();
-        for row in 0..20_000 {
+        for (row, baseline) in baseline.iter().enumerate() {
             let propensities = world.propensities(&units, row);
             let policy_idx = choose(propensities, rng.random());
             for (sums, weight) in [(&mut raw, 1.0), (&mut weighted, 1.0 / propensities[policy_idx])] {
-                sums[policy_idx][0] += weight * baseline[row];
+                sums[policy_idx][0] += weight * baseline;
                 sums[policy_idx][1] += weight;
             }
         }
