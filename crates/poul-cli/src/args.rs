@@ -139,8 +139,8 @@ pub(crate) struct Quickstart {
     /// Folder to write to
     #[arg(long, value_name = "DIR", default_value = "poul-quickstart")]
     pub(crate) out: PathBuf,
-    /// Training rows to simulate
-    #[arg(long, value_name = "N", default_value_t = 40_000)]
+    /// Training rows to simulate, and as many test rows
+    #[arg(long, value_name = "N", default_value_t = 50_000)]
     pub(crate) rows: u64,
 }
 
@@ -176,9 +176,12 @@ pub(crate) struct Simulate {
     /// Actions
     #[arg(long, value_name = "N")]
     pub(crate) actions: Option<usize>,
-    /// Noise of the outcome, as a multiple of the standard deviation of the effect
+    /// Noise of the outcome, as a multiple of the standard deviation of the effect (ride-hailing: sd of log GMV)
     #[arg(long, value_name = "X")]
     pub(crate) noise: Option<f64>,
+    /// Test rows whose true effects are written [default: all, at most 5 million pairs of row and policy]
+    #[arg(long, value_name = "N")]
+    pub(crate) truth_rows: Option<u64>,
 }
 
 #[derive(ClapArgs)]
@@ -228,6 +231,9 @@ pub(crate) struct Evaluate {
     pub(crate) against: Option<String>,
     #[command(flatten)]
     pub(crate) roles: RoleArgs,
+    /// Set one outcome against another as the targeted share grows
+    #[arg(long, value_name = "VALUE,COST")]
+    pub(crate) cost_curve: Option<String>,
     /// Bootstrap draws for the intervals; 0 for none
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub(crate) draws: usize,
@@ -242,7 +248,9 @@ pub(crate) struct Evaluate {
 #[derive(Subcommand)]
 pub(crate) enum Policy {
     /// What each policy does: contexts, weights, actions
-    #[command(after_help = "Examples:\n  poul policy show --policies policies.toml\n  poul policy show T2 --policies policies.toml")]
+    #[command(
+        after_help = "Examples:\n  poul policy show --policies policies.toml\n  poul policy show T2 --policies policies.toml"
+    )]
     Show(PolicyShow),
     /// Which contexts differ between two policies, and how much mass moved
     #[command(after_help = "Example:\n  poul policy diff T1 T2 --policies policies.toml")]

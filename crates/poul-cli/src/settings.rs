@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use poul::data::{Budget, Design, Roles};
-use poul::policy::{PolicySet, exposure_weights};
+use poul::policy::{ContextWeights, PolicySet, exposure_weights};
 use poul::{Error, Result};
 
 use crate::args::{self, Common, PolicyArgs, RoleArgs};
@@ -45,7 +45,10 @@ impl DataSettings {
         let wrong = |error: toml::de::Error| {
             let line = error.span().map(|span| 1 + text[..span.start].matches('\n').count());
             let wrong = Error::input(error.message().to_string()).file(path);
-            line.map_or_else(|| Error::input(error.message().to_string()).file(path), |line| wrong.at(format!("line {line}")))
+            line.map_or_else(
+                || Error::input(error.message().to_string()).file(path),
+                |line| wrong.at(format!("line {line}")),
+            )
         };
         let mut document: toml::Table = toml::from_str(&text).map_err(wrong)?;
         let mut data = match document.remove("data") {
@@ -127,7 +130,8 @@ impl DataSettings {
         for entry in entries {
             let (policy, share) = split(entry, "--shares", "POLICY=SHARE")?;
             let share: f64 = share.trim().parse().map_err(|_| {
-                Error::usage(format!("--shares: `{share}` is not a number")).hint("write --shares control=0.5,T1=0.5")
+                Error::usage(format!("--shares: `{share}` is not a number"))
+                    .hint("write --shares control=0.5,T1=0.5")
             })?;
             if self.shares.insert(policy.trim().to_string(), share).is_some() {
                 return Err(Error::usage(format!("--shares names `{policy}` twice")));
@@ -163,7 +167,9 @@ impl PolicySource {
         };
         let policies = PolicySet::read(path, self.contexts.as_deref())?;
         Ok(Some(match self.weights()? {
-            Some(weights) if self.exposure_log.is_some() => policies.with_weights(&weights)?,
+            Some(weights) if self.exposure_log.is_some() => {
+                policies.with_weights(&ContextWeights::from_map(&weights))?
+            }
             _ => policies,
         }))
     }
@@ -187,16 +193,17 @@ impl PolicySource {
 /// The memory budget asked for.
 pub(crate) fn budget(common: &Common) -> Result<Budget> {
     match &common.memory {
-        Some(text) => Budget::parse(text),
+        Some(text) => text.parse(),
         None => Ok(Budget::default()),
     }
 }
 
 /// Splits `NAME=VALUE` at the first `=`.
 pub(crate) fn split<'a>(entry: &'a str, flag: &str, form: &str) -> Result<(&'a str, &'a str)> {
-    entry.split_once('=').filter(|(name, value)| !name.is_empty() && !value.is_empty()).ok_or_else(|| {
-        Error::usage(format!("{flag}: `{entry}` is not of the form {form}"))
-    })
+    entry
+        .split_once('=')
+        .filter(|(name, value)| !name.is_empty() && !value.is_empty())
+        .ok_or_else(|| Error::usage(format!("{flag}: `{entry}` is not of the form {form}")))
 }
 
 fn take<T: Clone>(setting: &mut Option<T>, flag: &Option<T>) {

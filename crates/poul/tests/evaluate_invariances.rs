@@ -174,7 +174,9 @@ fn one_thread_or_two_give_the_same_bits() {
         let intervals: Vec<_> = [1, 2]
             .map(|threads| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-                pool.install(|| Bootstrap::default().interval(&ranked, &Silent, |rows| auuc(rows)).unwrap().unwrap())
+                pool.install(|| {
+                    Bootstrap::default().interval(&ranked, &Silent, |rows| auuc(rows)).unwrap().unwrap()
+                })
             })
             .to_vec();
         assert_eq!(intervals[0].map(f64::to_bits), intervals[1].map(f64::to_bits));

@@ -10,6 +10,7 @@ use poul::{Error, Result};
 
 use crate::args::{Args, Command};
 use crate::progress::Terminal;
+use crate::settings;
 
 /// Runs the command on the asked number of threads.
 pub(crate) fn run(args: Args) -> Result<()> {
@@ -21,6 +22,8 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|error| Error::other(format!("cannot start threads: {error}")))?;
     let terminal = Terminal::new(common.quiet);
+    // Wrong in any command, even one that needs little memory.
+    settings::budget(&common)?;
     pool.install(|| match command {
         Command::Quickstart(args) => quickstart::run(&args, &common, &terminal),
         Command::Simulate(args) => simulate::run(&args, &common, &terminal),

@@ -51,7 +51,13 @@ pub(super) fn declared_shares(
     for (name, &share) in shares {
         let Some(policy) = policies.index(name) else {
             let known = policies.names().iter().map(String::as_str);
-            return Err(Error::unknown(Kind::Usage, "policy in the declared shares:", name, "policies", known));
+            return Err(Error::unknown(
+                Kind::Usage,
+                "policy in the declared shares:",
+                name,
+                "policies",
+                known,
+            ));
         };
         if !(share.is_finite() && share >= 0.0) {
             return Err(Error::usage(format!("the declared share of `{name}` is {share}"))
@@ -66,8 +72,10 @@ pub(super) fn declared_shares(
     for (policy, &n_units) in units.iter().enumerate() {
         if n_units > 0 && declared[policy] == 0.0 {
             let name = policies.name(policy);
-            return Err(Error::usage(format!("no share is declared for `{name}`, which has {n_units} units in the data"))
-                .hint("declare a share for every policy that was run, or leave the shares out"));
+            return Err(Error::usage(format!(
+                "no share is declared for `{name}`, which has {n_units} units in the data"
+            ))
+            .hint("declare a share for every policy that was run, or leave the shares out"));
         }
     }
     Ok(Some(declared.iter().map(|share| share / total).collect()))

@@ -78,7 +78,12 @@ impl Sums {
 
     /// Standardised differences of every (column, group), largest first; groups lighter than `least_weight` are left
     /// out.
-    pub(super) fn imbalances(&self, columns: &[String], groups: &Groups, least_weight: f64) -> Vec<Imbalance> {
+    pub(super) fn imbalances(
+        &self,
+        columns: &[String],
+        groups: &Groups,
+        least_weight: f64,
+    ) -> Vec<Imbalance> {
         let mut found = Vec::new();
         for (column, name) in columns.iter().enumerate() {
             let mean = self.total[column] / self.total_weight;

@@ -113,7 +113,10 @@ fn suspicious_columns(profile: &Profile, list: &mut List) {
     for leak in &profile.leaks {
         list.add(
             Level::Problem,
-            format!("`{}` is almost the outcome `{}` (correlation {:.3})", leak.column, leak.outcome, leak.correlation),
+            format!(
+                "`{}` is almost the outcome `{}` (correlation {:.3})",
+                leak.column, leak.outcome, leak.correlation
+            ),
             "a feature must be known before assignment: leave it out with --exclude",
         );
     }
@@ -139,14 +142,23 @@ fn policies_and_atoms(profile: &Profile, list: &mut List) {
     if !few.is_empty() {
         list.add(
             Level::Note,
-            format!("{} of {} policies have fewer than {FEW_ROWS} rows: {}", few.len(), profile.arms.len(), listed(&few)),
+            format!(
+                "{} of {} policies have fewer than {FEW_ROWS} rows: {}",
+                few.len(),
+                profile.arms.len(),
+                listed(&few)
+            ),
             "their effects rest on the atoms they share with other policies",
         );
     }
     if !profile.unused_policies.is_empty() {
         list.add(
             Level::Note,
-            format!("{} defined policies have no row: {}", profile.unused_policies.len(), listed(&profile.unused_policies)),
+            format!(
+                "{} defined policies have no row: {}",
+                profile.unused_policies.len(),
+                listed(&profile.unused_policies)
+            ),
             "they can still be scored where their atoms are covered",
         );
     }
@@ -181,10 +193,21 @@ fn policies_and_atoms(profile: &Profile, list: &mut List) {
 
 fn clusters_and_strata(profile: &Profile, units: &Units, list: &mut List) {
     if units.split_clusters > 0 {
-        let what = format!("{} of {} clusters have rows under different policies", units.split_clusters, units.n_clusters);
+        let what = format!(
+            "{} of {} clusters have rows under different policies",
+            units.split_clusters, units.n_clusters
+        );
         match units.assigned_by_cluster() {
-            true => list.add(Level::Warning, what, "policies seem to be assigned by cluster: find out why some are split"),
-            false => list.add(Level::Note, what, "taken as assigned row by row; clusters still count for standard errors"),
+            true => list.add(
+                Level::Warning,
+                what,
+                "policies seem to be assigned by cluster: find out why some are split",
+            ),
+            false => list.add(
+                Level::Note,
+                what,
+                "taken as assigned row by row; clusters still count for standard errors",
+            ),
         }
     }
     if !profile.empty_cells.is_empty() {

@@ -80,11 +80,7 @@ impl Units {
     }
 
     /// (stratum, policy) pairs without a row, among policies that have rows somewhere.
-    pub(super) fn empty_cells(
-        &self,
-        policies: &PolicySet,
-        strata: &[Arc<str>],
-    ) -> Vec<(String, String)> {
+    pub(super) fn empty_cells(&self, policies: &PolicySet, strata: &[Arc<str>]) -> Vec<(String, String)> {
         let mut empty = Vec::new();
         for (stratum, by_policy) in self.strata.iter().flatten().enumerate() {
             let missing = |policy: &usize| self.rows[*policy] > 0 && by_policy[*policy] == 0;

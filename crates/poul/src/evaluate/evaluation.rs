@@ -279,7 +279,9 @@ fn cost_curves(
 fn too_few(sizes: &ArmSizes) -> Option<String> {
     let [n_control, n_treated] = sizes.n_rows;
     (n_control < 2 || n_treated < 2).then(|| {
-        format!("{n_treated} treated and {n_control} control rows: at least 2 of each are needed for any metric")
+        format!(
+            "{n_treated} treated and {n_control} control rows: at least 2 of each are needed for any metric"
+        )
     })
 }
 

@@ -58,7 +58,10 @@ impl Pair {
             let (score, observed) = (effects.values[row], outcome.values[row]);
             if !score.is_finite() {
                 let policy = &table.policies[effects.policy];
-                return Err(unusable(row, format!("the effect of `{policy}` on `{}` is {score}", outcome.name)));
+                return Err(unusable(
+                    row,
+                    format!("the effect of `{policy}` on `{}` is {score}", outcome.name),
+                ));
             }
             if !observed.is_finite() {
                 return Err(unusable(row, format!("the outcome `{}` is {observed}", outcome.name)));
@@ -75,7 +78,8 @@ impl Pair {
             let what = format!("the true effect of `{}` is not finite", table.policies[effects.policy]);
             return Err(unusable(pair.row[row] as usize, what));
         }
-        pair.cluster = table.cluster.map(|cluster| pair.row.iter().map(|row| cluster[*row as usize]).collect());
+        pair.cluster =
+            table.cluster.map(|cluster| pair.row.iter().map(|row| cluster[*row as usize]).collect());
         pair.adjust(table, outcome, effects.policy, &weight, control_factor.unwrap_or(1.0))?;
         pair.weight = (table.weight.is_some() || control_factor.is_some()).then_some(weight);
         Ok(pair)
@@ -161,7 +165,10 @@ impl Pair {
                     let propensity = ours / (ours + theirs);
                     if !(ours > 0.0 && theirs > 0.0 && propensity.is_finite()) {
                         let names = (&table.policies[policy], &table.policies[table.against]);
-                        let what = format!("the propensities of `{}` and `{}` are {ours} and {theirs}", names.0, names.1);
+                        let what = format!(
+                            "the propensities of `{}` and `{}` are {ours} and {theirs}",
+                            names.0, names.1
+                        );
                         return Err(unusable(row, what));
                     }
                     propensity

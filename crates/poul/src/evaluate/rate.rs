@@ -66,7 +66,12 @@ pub(super) fn rate_ranked(
         let (autoc, qini) = rate_sums(rows, dr_ranked).unwrap_or((f64::NAN, f64::NAN));
         vec![autoc, qini]
     })?;
-    Ok(Some(Rate { autoc, autoc_se: draws.standard_deviation(0), qini, qini_se: draws.standard_deviation(1) }))
+    Ok(Some(Rate {
+        autoc,
+        autoc_se: draws.standard_deviation(0),
+        qini,
+        qini_se: draws.standard_deviation(1),
+    }))
 }
 
 /// AUTOC and QINI of scores in rank order; `None` without rows.

@@ -220,7 +220,8 @@ impl<'t> Tape<'t> {
     /// Adds a 1 × 1 matrix to the loss; in the shared part, once per step.
     pub fn add_loss(&mut self, loss: Var) {
         let shape = self.shape(loss);
-        if self.require(shape == (1, 1), || format!("a loss of {} × {}; it must be 1 × 1", shape.0, shape.1)) {
+        if self.require(shape == (1, 1), || format!("a loss of {} × {}; it must be 1 × 1", shape.0, shape.1))
+        {
             self.graph.losses.push(loss);
         }
     }

@@ -40,7 +40,8 @@ impl Member {
                 let start = chunk * CHUNK;
                 let mut sums = [0.0; BLOCK];
                 for (segment, part) in layout.parts(start..start + weights.len()) {
-                    let Some(step) = adam_step(layout, optimizer, segment, n_updates[segment], gradient_scale)
+                    let Some(step) =
+                        adam_step(layout, optimizer, segment, n_updates[segment], gradient_scale)
                     else {
                         continue;
                     };

@@ -88,7 +88,8 @@ impl<'a> Assigner<'a> {
             let policy = match self.known.get(&self.codes) {
                 Some(policy) => *policy,
                 None => {
-                    let policy = self.find(labels).map_err(|error| error.at(format!("row {}", number + 1)))?;
+                    let policy =
+                        self.find(labels).map_err(|error| error.at(format!("row {}", number + 1)))?;
                     self.known.insert(self.codes.clone(), policy);
                     policy
                 }

@@ -104,7 +104,10 @@ mod tests {
             for (which, (ours, exact)) in reference.iter().enumerate() {
                 let (ours, exact) = (f64::from(ours(x)), exact(f64::from(x)));
                 let scale = if which == 0 { exact } else { exact.abs().max(0.5) };
-                assert!((ours - exact).abs() <= 4e-7 * scale, "function {which} at {x}: {ours} against {exact}");
+                assert!(
+                    (ours - exact).abs() <= 4e-7 * scale,
+                    "function {which} at {x}: {ours} against {exact}"
+                );
             }
         }
     }
