@@ -1,5 +1,7 @@
 //! Damaged files are errors, never panics: random bytes and random changes of valid files.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
