@@ -115,7 +115,8 @@ impl Iterator for Batches {
 
 /// Runs code of a format's reader, whose panics on corrupt files become errors.
 ///
-/// The Parquet and IPC readers index by numbers that stand in the file. Nothing of theirs is used after a panic.
+/// The Parquet and IPC readers index by numbers that stand in the file: see `tests/data_corrupt.rs`, where both panic.
+/// Nothing of theirs is used after a panic.
 pub(crate) fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);

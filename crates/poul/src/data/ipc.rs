@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
-use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_ipc::reader::{FileReader, StreamReader, read_footer_length};
@@ -188,6 +187,7 @@ mod tests {
     use arrow_array::Int32Array;
     use arrow_ipc::writer::{FileWriter, StreamWriter};
     use arrow_schema::{DataType, Field};
+    use std::sync::Arc;
 
     fn batch(values: Vec<i32>) -> RecordBatch {
         let schema = Schema::new(vec![Field::new("a", DataType::Int32, true)]);

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::budget::Budget;
 use super::scratch::{Scratch, ScratchWriter};
-use crate::{Error, Result};
+use crate::Result;
 
 /// A table of `f32`, row after row.
 ///
@@ -79,8 +79,15 @@ pub struct MatrixBuilder {
 }
 
 enum Filling {
-    Memory(Vec<f32>),
-    Scratch { writer: ScratchWriter, block: Vec<f32> },
+    /// The first `n_filled` numbers are rows; the rest is zero.
+    Memory {
+        values: Vec<f32>,
+        n_filled: usize,
+    },
+    Scratch {
+        writer: ScratchWriter,
+        block: Vec<f32>,
+    },
 }
 
 const BYTES: u64 = size_of::<f32>() as u64;
@@ -91,15 +98,12 @@ impl MatrixBuilder {
         let expected_bytes =
             expected_rows.map(|rows| rows.saturating_mul(width as u64).saturating_mul(BYTES));
         let fits = expected_bytes.is_none_or(|bytes| bytes <= budget.bytes);
-        let mut values: Vec<f32> = Vec::new();
-        // Memory that is reserved but never touched costs nothing.
-        let reserved =
-            fits && values.try_reserve_exact((expected_bytes.unwrap_or(0) / BYTES) as usize).is_ok();
-        let filling = if reserved {
-            Filling::Memory(values)
-        } else {
-            let writer = ScratchWriter::create(&budget.scratch_folder, expected_bytes)?;
-            Filling::Scratch { writer, block: Vec::new() }
+        let filling = match zeros((expected_bytes.unwrap_or(0) / BYTES) as usize) {
+            Some(values) if fits => Filling::Memory { values, n_filled: 0 },
+            _ => {
+                let writer = ScratchWriter::create(&budget.scratch_folder, expected_bytes)?;
+                Filling::Scratch { writer, block: Vec::new() }
+            }
         };
         Ok(Self { width, n_rows: 0, expected_bytes, budget: budget.clone(), filling })
     }
@@ -107,23 +111,11 @@ impl MatrixBuilder {
     /// Appends `n_rows` rows, which `fill` writes into zeroed memory.
     pub fn append(&mut self, n_rows: usize, fill: impl FnOnce(&mut [f32]) -> Result<()>) -> Result<()> {
         let n_values = n_rows * self.width;
-        if let Filling::Memory(values) = &self.filling {
-            let whole = (values.len() + n_values) as u64 * BYTES;
-            // A vector that grows holds its old self too.
-            let peak = if values.len() + n_values <= values.capacity() { whole } else { 3 * whole };
-            if peak > self.budget.bytes {
-                self.spill()?;
-            }
-        }
+        self.make_room(n_values)?;
         match &mut self.filling {
-            Filling::Memory(values) => {
-                let before = values.len();
-                let failed = || Error::other("out of memory").hint("set a smaller amount with `--memory`");
-                if values.capacity() - before < n_values {
-                    values.try_reserve(n_values).map_err(|_| failed())?;
-                }
-                values.resize(before + n_values, 0.0);
-                fill(&mut values[before..])?;
+            Filling::Memory { values, n_filled } => {
+                fill(&mut values[*n_filled..*n_filled + n_values])?;
+                *n_filled += n_values;
             }
             Filling::Scratch { writer, block } => {
                 block.clear();
@@ -139,21 +131,42 @@ impl MatrixBuilder {
     /// The matrix.
     pub fn finish(self) -> Result<Matrix> {
         let store = match self.filling {
-            Filling::Memory(values) => Store::Memory(values),
+            Filling::Memory { mut values, n_filled } => {
+                values.truncate(n_filled);
+                values.shrink_to_fit();
+                Store::Memory(values)
+            }
             Filling::Scratch { writer, .. } => Store::Scratch(writer.finish()?),
         };
         Ok(Matrix { n_rows: self.n_rows, width: self.width, store })
     }
 
-    /// Moves what is in memory to a scratch file.
-    fn spill(&mut self) -> Result<()> {
-        let mut writer = ScratchWriter::create(&self.budget.scratch_folder, self.expected_bytes)?;
-        if let Filling::Memory(values) = &self.filling {
-            writer.write(values)?;
+    /// Grows the memory, or moves to a scratch file where the budget does not allow it.
+    fn make_room(&mut self, n_values: usize) -> Result<()> {
+        let Filling::Memory { values, n_filled } = &mut self.filling else { return Ok(()) };
+        let needed = *n_filled + n_values;
+        if needed <= values.len() {
+            return Ok(());
         }
+        let grown = needed.max(2 * values.len());
+        // A vector that grows holds its old self too.
+        let peak = (grown + values.len()) as u64 * BYTES;
+        if peak <= self.budget.bytes && values.try_reserve_exact(grown - values.len()).is_ok() {
+            values.resize(grown, 0.0);
+            return Ok(());
+        }
+        let mut writer = ScratchWriter::create(&self.budget.scratch_folder, self.expected_bytes)?;
+        writer.write(&values[..*n_filled])?;
         self.filling = Filling::Scratch { writer, block: Vec::new() };
         Ok(())
     }
+}
+
+/// So many zeros, if there is memory for them. The system gives pages when they are first written, which here is by
+/// the threads that fill them.
+fn zeros(n: usize) -> Option<Vec<f32>> {
+    Vec::<f32>::new().try_reserve_exact(n).ok()?;
+    Some(vec![0.0; n])
 }
 
 #[cfg(test)]

@@ -68,10 +68,10 @@ impl CellTypes {
             return if short { Self::INTEGER } else { Self::LONG };
         }
         match digits.first() {
-            Some(b'0'..=b'9' | b'.' | b'i' | b'I') => {
-                if std::str::from_utf8(cell).is_ok_and(|text| text.parse::<f64>().is_ok()) {
-                    return Self::FLOAT;
-                }
+            Some(b'0'..=b'9' | b'.' | b'i' | b'I')
+                if std::str::from_utf8(cell).is_ok_and(|text| text.parse::<f64>().is_ok()) =>
+            {
+                return Self::FLOAT;
             }
             Some(b't' | b'T' | b'f' | b'F') if boolean(cell).is_some() => return Self::BOOLEAN,
             _ => {}

@@ -179,7 +179,7 @@ mod tests {
     }
 
     fn error(text: &[u8]) -> Error {
-        open(text).err().expect("an error")
+        open(text).expect_err("an error")
     }
 
     fn only_batch(source: &Source) -> RecordBatch {

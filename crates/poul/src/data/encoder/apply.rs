@@ -24,7 +24,7 @@ enum Prepared<'a> {
 
 /// Encodes `columns` into `out`, row after row.
 pub(super) fn encode(features: &[FeatureEncoder], columns: &[ArrayRef], out: &mut [f32]) -> Result<()> {
-    let n_rows = columns.first().map_or(0, |column| column.len());
+    let n_rows = columns.first().map_or(0, Array::len);
     let parts: Vec<(usize, Part)> = features
         .iter()
         .enumerate()

@@ -19,7 +19,7 @@ pub(super) const OTHER: u32 = u32::MAX - 1;
 pub(super) const MISSING: u32 = u32::MAX;
 
 /// How a text feature is encoded.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct LevelCode {
     /// Levels with a column of their own, the most frequent first.
     pub(super) levels: Vec<String>,
@@ -144,11 +144,5 @@ impl LevelFit {
             format!("has {distinct} levels: {share:.0} % of rows are `other`")
         });
         (LevelCode { levels, other, missing }, note)
-    }
-}
-
-impl Default for LevelCode {
-    fn default() -> Self {
-        Self { levels: Vec::new(), other: false, missing: false }
     }
 }

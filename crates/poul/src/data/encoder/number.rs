@@ -174,9 +174,15 @@ impl Standard {
         };
         match &self.bend {
             Some(bend) => {
-                out.iter_mut().zip(values).for_each(|(out, value)| *out = finish(value, bend.apply(value)))
+                for (out, value) in out.iter_mut().zip(values) {
+                    *out = finish(value, bend.apply(value));
+                }
             }
-            None => out.iter_mut().zip(values).for_each(|(out, value)| *out = finish(value, value)),
+            None => {
+                for (out, value) in out.iter_mut().zip(values) {
+                    *out = finish(value, value);
+                }
+            }
         }
     }
 }

@@ -48,14 +48,8 @@ impl EncoderParams {
 }
 
 /// Settings whose ranges were checked.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ValidEncoderParams(EncoderParams);
-
-impl Default for ValidEncoderParams {
-    fn default() -> Self {
-        Self(EncoderParams::default())
-    }
-}
 
 impl std::ops::Deref for ValidEncoderParams {
     type Target = EncoderParams;

@@ -3,7 +3,8 @@
 use arrow_schema::{DataType, Schema};
 
 use super::instant::instant;
-use super::parse::{Expression, Literal, LiteralValue, Name, Relation, wrong};
+use super::parse::{Expression, Literal, LiteralValue, Name, Relation};
+use super::token::wrong;
 use crate::data::ColumnKind;
 use crate::{Error, Result, nearest_name};
 

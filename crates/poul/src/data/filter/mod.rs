@@ -11,6 +11,7 @@ mod apply;
 mod compile;
 mod instant;
 mod parse;
+mod token;
 
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;

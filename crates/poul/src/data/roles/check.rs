@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use arrow_schema::Schema;
 
-use super::{Columns, Design, Feature, Need, Prediction, Propensity, Roles};
-use crate::data::wildcard::{captured, is_pattern, matches};
+use super::table::Table;
+use super::{Columns, Design, Feature, Need, Prediction, Roles};
+use crate::data::wildcard::{is_pattern, matches};
 use crate::data::{ColumnKind, Filter};
 use crate::{Error, Result};
 
@@ -203,59 +204,9 @@ fn two_roles(name: &str, first: &str, second: &str) -> Error {
     error.hint("a column plays one part")
 }
 
-/// The table in which roles are looked up.
-struct Table<'a> {
-    schema: &'a Schema,
-}
-
-impl<'a> Table<'a> {
-    fn names(&self) -> impl Iterator<Item = &'a str> {
-        self.schema.fields().iter().map(|field| field.name().as_str())
-    }
-
-    fn require(&self, role: &str, name: &str) -> Result<()> {
-        let Ok(field) = self.schema.field_with_name(name) else {
-            return Err(Error::missing_column(name, self.names()).at(role));
-        };
-        if role != "id" && ColumnKind::of(field.data_type()).is_none() {
-            let what = format!("has type {}, which cannot be used as {role}", field.data_type());
-            return Err(Error::input(what).at(format!("column `{name}`")));
-        }
-        Ok(())
-    }
-
-    fn require_numeric(&self, role: &str, name: &str) -> Result<()> {
-        self.require(role, name)?;
-        let kind = self.schema.field_with_name(name).ok().and_then(|field| ColumnKind::of(field.data_type()));
-        match kind {
-            Some(ColumnKind::Number | ColumnKind::Boolean) => Ok(()),
-            kind => {
-                let words = kind.map_or("something else", ColumnKind::words);
-                let what = format!("is {words}, but {role} must be numeric or boolean");
-                let error = Error::input(what).at(format!("column `{name}`"));
-                Err(error
-                    .hint("write yes and no as 1 and 0; a cell that is no number makes a CSV column text"))
-            }
-        }
-    }
-
-    fn propensities(&self, pattern: &str) -> Result<Vec<Propensity>> {
-        let found = self.names().filter_map(|name| captured(pattern, name).map(|policy| (name, policy)));
-        let found: Vec<Propensity> = found
-            .map(|(name, policy)| Propensity { column: name.to_owned(), policy: policy.to_owned() })
-            .collect();
-        if found.is_empty() {
-            return Err(Error::input(format!("no column matches `{pattern}`")).at("propensity"));
-        }
-        for propensity in &found {
-            self.require_numeric("propensity", &propensity.column)?;
-        }
-        Ok(found)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::Propensity;
     use super::*;
     use arrow_schema::{DataType, Field};
 
@@ -285,7 +236,7 @@ mod tests {
     fn error(change: impl FnOnce(&mut Roles)) -> Error {
         let mut roles = roles();
         change(&mut roles);
-        roles.check(&schema(), Need::FIT).err().expect("an error")
+        roles.check(&schema(), Need::FIT).expect_err("an error")
     }
 
     #[test]

@@ -84,8 +84,7 @@ impl Columns {
         let names = names.chain(self.propensity.iter().map(|propensity| propensity.column.as_str()));
         let names = names.chain(self.predictions.iter().map(|prediction| prediction.column.as_str()));
         let names = names.chain(self.ids.iter().map(String::as_str));
-        let names =
-            names.chain(self.population.iter().flat_map(|filter| filter.columns()).map(String::as_str));
+        let names = names.chain(self.population.iter().flat_map(Filter::columns).map(String::as_str));
         let mut seen = std::collections::BTreeSet::new();
         for name in names {
             if seen.insert(name) {

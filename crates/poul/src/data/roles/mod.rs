@@ -2,6 +2,7 @@
 
 mod check;
 mod columns;
+mod table;
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
