@@ -6,9 +6,9 @@
 use std::error::Error;
 
 use poul::evaluate::{
-    Ranked, Sample, Strategy, ate, auuc, auuc_causalml, auuc_causalml_unnormalised, calibration, calibration_slope,
-    dr_scores_randomized, qini, qini_auc_sklift, qini_causalml, qini_causalml_unnormalised, random_auuc, rate_autoc,
-    rate_qini, uplift_at_k, uplift_auc_sklift,
+    Ranked, Sample, Strategy, ate, auuc, auuc_causalml, auuc_causalml_unnormalised, calibration,
+    calibration_slope, dr_scores_randomized, qini, qini_auc_sklift, qini_causalml,
+    qini_causalml_unnormalised, random_auuc, rate_autoc, rate_qini, uplift_at_k, uplift_auc_sklift,
 };
 use serde_json::json;
 

@@ -1,5 +1,7 @@
 //! What must not change a metric: row order, ties, units, monotone scores, duplicated rows against weights, threads.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 use poul::evaluate::{
     Bootstrap, Ranked, Rows, Sample, Strategy, ate, auuc, auuc_causalml, calibration, calibration_slope,
     gain_curve, qini, qini_auc_sklift, qini_causalml, rate_autoc, rate_qini, uplift_at_k, uplift_auc_sklift,
@@ -174,7 +176,9 @@ fn one_thread_or_two_give_the_same_bits() {
         let intervals: Vec<_> = [1, 2]
             .map(|threads| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-                pool.install(|| Bootstrap::default().interval(&ranked, &Silent, |rows| auuc(rows)).unwrap().unwrap())
+                pool.install(|| {
+                    Bootstrap::default().interval(&ranked, &Silent, |rows| auuc(rows)).unwrap().unwrap()
+                })
             })
             .to_vec();
         assert_eq!(intervals[0].map(f64::to_bits), intervals[1].map(f64::to_bits));

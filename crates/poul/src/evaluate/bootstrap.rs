@@ -141,8 +141,13 @@ impl Draws {
     }
 
     fn defined(&self, column: usize) -> Option<Vec<f64>> {
-        let values: Vec<f64> =
-            self.0.iter().filter_map(|draw| draw.get(column)).copied().filter(|value| value.is_finite()).collect();
+        let values: Vec<f64> = self
+            .0
+            .iter()
+            .filter_map(|draw| draw.get(column))
+            .copied()
+            .filter(|value| value.is_finite())
+            .collect();
         (values.len() >= 2 && values.len() * 10 >= self.0.len() * 9).then_some(values)
     }
 }

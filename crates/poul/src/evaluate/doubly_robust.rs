@@ -59,10 +59,17 @@ pub fn dr_scores_randomized(sample: &Sample<'_>) -> Vec<f64> {
     let (treated_mean, control_mean) = (sum[1] / mass[1], sum[0] / mass[0]);
     let propensity = mass[1] / (mass[0] + mass[1]);
     let rows = sample.outcome().iter().zip(sample.treated());
-    rows.map(|(outcome, treated)| dr_score(*outcome, *treated, treated_mean, control_mean, propensity)).collect()
+    rows.map(|(outcome, treated)| dr_score(*outcome, *treated, treated_mean, control_mean, propensity))
+        .collect()
 }
 
-pub(super) fn dr_score(outcome: f64, treated: bool, treated_mean: f64, control_mean: f64, propensity: f64) -> f64 {
+pub(super) fn dr_score(
+    outcome: f64,
+    treated: bool,
+    treated_mean: f64,
+    control_mean: f64,
+    propensity: f64,
+) -> f64 {
     let correction = if treated {
         (outcome - treated_mean) / propensity
     } else {

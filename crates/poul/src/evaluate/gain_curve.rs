@@ -17,7 +17,13 @@ pub fn gain_curve<'a>(rows: impl Into<Rows<'a>>, n_points: usize) -> Vec<CurvePo
         .map(|(point, gain)| {
             let share = point as f64 / (n_points - 1) as f64;
             let k = share * totals.k();
-            CurvePoint { share, k, lift: if point == 0 { 0.0 } else { gain / k }, gain: *gain, gain_interval: None }
+            CurvePoint {
+                share,
+                k,
+                lift: if point == 0 { 0.0 } else { gain / k },
+                gain: *gain,
+                gain_interval: None,
+            }
         })
         .collect()
 }

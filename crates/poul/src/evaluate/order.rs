@@ -143,7 +143,13 @@ mod tests {
             check(&wide.iter().map(|x| x * 1e-200).collect::<Vec<_>>());
             check(&wide.iter().map(|x| (x * 10.0).round() / 10.0).collect::<Vec<_>>());
             // One cell of the leading bits holds nearly all rows.
-            check(&wide.iter().enumerate().map(|(i, x)| if i == 7 { -1e300 } else { 1.0 + x * 1e-9 }).collect::<Vec<_>>());
+            check(
+                &wide
+                    .iter()
+                    .enumerate()
+                    .map(|(i, x)| if i == 7 { -1e300 } else { 1.0 + x * 1e-9 })
+                    .collect::<Vec<_>>(),
+            );
         }
     }
 

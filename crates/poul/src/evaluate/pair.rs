@@ -30,20 +30,31 @@ pub(super) struct ArmSizes {
     pub(super) mass: [f64; 2],
 }
 
-impl Pair {
-    /// Counts the arms without copying anything.
-    pub(super) fn sizes(table: &Scored<'_>, policy: usize) -> ArmSizes {
-        let mut sizes = ArmSizes::default();
+impl ArmSizes {
+    /// The sizes of every policy's comparison, by policy, in one pass over the table.
+    pub(super) fn by_policy(table: &Scored<'_>) -> Vec<Self> {
+        let mut n_rows = vec![0; table.policies.len()];
+        let mut mass = vec![0.0; table.policies.len()];
         for (row, arm) in table.arm.iter().enumerate() {
-            if let Some(treated) = side(table, *arm, policy) {
-                let weight = table.weight.map_or(1.0, |weight| weight[row]);
-                sizes.n_rows[usize::from(treated)] += usize::from(weight > 0.0);
-                sizes.mass[usize::from(treated)] += weight;
-            }
+            let weight = table.weight.map_or(1.0, |weight| weight[row]);
+            n_rows[*arm as usize] += usize::from(weight > 0.0);
+            mass[*arm as usize] += weight;
         }
-        sizes
+        let against = table.against;
+        let sizes = n_rows.iter().zip(&mass);
+        sizes.map(|(n, m)| Self { n_rows: [n_rows[against], *n], mass: [mass[against], *m] }).collect()
     }
 
+    /// Why nothing can be measured, where an arm has fewer than two rows.
+    pub(super) fn too_few(&self) -> Option<String> {
+        let [n_control, n_treated] = self.n_rows;
+        (n_control < 2 || n_treated < 2).then(|| {
+            format!("{n_treated} treated and {n_control} control rows: at least 2 of each are needed for any metric")
+        })
+    }
+}
+
+impl Pair {
     /// Takes the rows out; the weights of control rows are multiplied by `control_factor`.
     pub(super) fn new(
         table: &Scored<'_>,
@@ -58,7 +69,10 @@ impl Pair {
             let (score, observed) = (effects.values[row], outcome.values[row]);
             if !score.is_finite() {
                 let policy = &table.policies[effects.policy];
-                return Err(unusable(row, format!("the effect of `{policy}` on `{}` is {score}", outcome.name)));
+                return Err(unusable(
+                    row,
+                    format!("the effect of `{policy}` on `{}` is {score}", outcome.name),
+                ));
             }
             if !observed.is_finite() {
                 return Err(unusable(row, format!("the outcome `{}` is {observed}", outcome.name)));
@@ -75,7 +89,8 @@ impl Pair {
             let what = format!("the true effect of `{}` is not finite", table.policies[effects.policy]);
             return Err(unusable(pair.row[row] as usize, what));
         }
-        pair.cluster = table.cluster.map(|cluster| pair.row.iter().map(|row| cluster[*row as usize]).collect());
+        pair.cluster =
+            table.cluster.map(|cluster| pair.row.iter().map(|row| cluster[*row as usize]).collect());
         pair.adjust(table, outcome, effects.policy, &weight, control_factor.unwrap_or(1.0))?;
         pair.weight = (table.weight.is_some() || control_factor.is_some()).then_some(weight);
         Ok(pair)
@@ -161,7 +176,10 @@ impl Pair {
                     let propensity = ours / (ours + theirs);
                     if !(ours > 0.0 && theirs > 0.0 && propensity.is_finite()) {
                         let names = (&table.policies[policy], &table.policies[table.against]);
-                        let what = format!("the propensities of `{}` and `{}` are {ours} and {theirs}", names.0, names.1);
+                        let what = format!(
+                            "the propensities of `{}` and `{}` are {ours} and {theirs}",
+                            names.0, names.1
+                        );
                         return Err(unusable(row, what));
                     }
                     propensity

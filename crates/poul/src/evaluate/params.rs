@@ -51,7 +51,8 @@ impl Params {
     pub fn check(self) -> Result<ValidParams> {
         self.bootstrap.check()?;
         if !(2..=1000).contains(&self.bins) {
-            return Err(Error::usage(format!("{} calibration bins", self.bins)).hint("use 2 to 1000; the paper uses 10"));
+            return Err(Error::usage(format!("{} calibration bins", self.bins))
+                .hint("use 2 to 1000; the paper uses 10"));
         }
         if !(2..=200).contains(&self.curve_points) {
             return Err(Error::usage(format!("{} points of a curve", self.curve_points)).hint("use 2 to 200"));

@@ -88,7 +88,12 @@ pub(super) fn read(rows: Rows<'_>, columns: &Columns, params: &ValidParams) -> R
 }
 
 /// Metrics that change only at distinct scores.
-fn read_cuts(rows: Rows<'_>, totals: &Totals, params: &ValidParams, set: &mut impl FnMut(usize, Option<f64>)) {
+fn read_cuts(
+    rows: Rows<'_>,
+    totals: &Totals,
+    params: &ValidParams,
+    set: &mut impl FnMut(usize, Option<f64>),
+) {
     let (mut gain, mut qini) = (GainArea::default(), QiniArea::default());
     let mut curve = CurveSampler::new(totals, params.curve_points);
     rows.for_each_cut(|before, after| {

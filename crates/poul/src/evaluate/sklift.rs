@@ -112,17 +112,10 @@ fn ratio(actual: f64, perfect: f64) -> Option<f64> {
 }
 
 /// Twice the area above the diagonal of the curve that ranks the four (outcome, arm) cells by `score`.
-fn perfect_area(
-    totals: &Totals,
-    curve: impl Fn(&Totals) -> f64,
-    score: impl Fn(bool, bool) -> i32,
-) -> f64 {
+fn perfect_area(totals: &Totals, curve: impl Fn(&Totals) -> f64, score: impl Fn(bool, bool) -> i32) -> f64 {
     let cell = |responds: bool, treated: bool| {
-        let (n, y) = if treated {
-            (totals.n_treated, totals.y_treated)
-        } else {
-            (totals.n_control, totals.y_control)
-        };
+        let (n, y) =
+            if treated { (totals.n_treated, totals.y_treated) } else { (totals.n_control, totals.y_control) };
         let n = if responds { y } else { n - y };
         let y = if responds { n } else { 0.0 };
         let cell = if treated {

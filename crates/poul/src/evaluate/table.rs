@@ -20,8 +20,11 @@ pub(super) fn check(table: &Scored<'_>, params: &ValidParams) -> Result<()> {
             .hint("give a column of effects for at least one policy"));
     }
     if table.against >= n_policies {
-        return Err(Error::usage(format!("policy number {} to compare with is not one of {n_policies}", table.against))
-            .hint("name the control policy"));
+        return Err(Error::usage(format!(
+            "policy number {} to compare with is not one of {n_policies}",
+            table.against
+        ))
+        .hint("name the control policy"));
     }
     if let Some(row) = table.arm.iter().position(|arm| *arm as usize >= n_policies) {
         return Err(Error::input(format!("policy number {} is not one of {n_policies}", table.arm[row]))
@@ -49,8 +52,11 @@ pub(super) fn check(table: &Scored<'_>, params: &ValidParams) -> Result<()> {
     }
     if let Some(propensity) = table.propensity {
         if propensity.len() != n_policies {
-            return Err(Error::input(format!("{} propensity columns for {n_policies} policies", propensity.len()))
-                .hint("give one column for each policy"));
+            return Err(Error::input(format!(
+                "{} propensity columns for {n_policies} policies",
+                propensity.len()
+            ))
+            .hint("give one column for each policy"));
         }
         for (column, policy) in propensity.iter().zip(table.policies) {
             check_length(column.len(), n_rows, &format!("propensity of `{policy}`"))?;
