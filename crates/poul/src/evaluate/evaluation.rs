@@ -78,7 +78,7 @@ pub fn evaluate(table: &Scored<'_>, params: &ValidParams, progress: &dyn Progres
     let n_stages: usize = (0..table.outcomes.len())
         .map(usable)
         .enumerate()
-        .map(|(outcome, n)| 2 * (n + usize::from(n > 0)) + if value == Some(outcome) { n } else { 0 })
+        .map(|(outcome, n)| 2 * (n + usize::from(n > 1)) + if value == Some(outcome) { n } else { 0 })
         .sum();
     progress.start("evaluate", "draws", Some((n_stages * params.bootstrap.draws) as u64));
 
@@ -104,9 +104,14 @@ pub fn evaluate(table: &Scored<'_>, params: &ValidParams, progress: &dyn Progres
         });
     }
     for outcome in 0..table.outcomes.len() {
-        let members: Vec<&Effects<'_>> =
-            comparisons.iter().filter(|(of, _)| *of == outcome).map(|(_, effects)| *effects).collect();
-        evaluation.pooled.extend(pool(table, outcome, &members, &sizes, params, progress)?);
+        let members: Vec<(&Effects<'_>, &PolicyResult)> = comparisons
+            .iter()
+            .zip(&evaluation.results)
+            .filter(|((of, _), _)| *of == outcome)
+            .map(|((_, effects), result)| (*effects, result))
+            .collect();
+        let pooled = pool(table, outcome, &members, &sizes, params, progress)?;
+        evaluation.pooled.extend(pooled);
     }
     if let Some(cost) = &params.cost {
         evaluation.cost_curves = cost_curves(table, cost, &comparisons, &sizes, params, progress)?;
@@ -119,31 +124,34 @@ pub fn evaluate(table: &Scored<'_>, params: &ValidParams, progress: &dyn Progres
 fn pool(
     table: &Scored<'_>,
     outcome: usize,
-    members: &[&Effects<'_>],
+    members: &[(&Effects<'_>, &PolicyResult)],
     sizes: &[ArmSizes],
     params: &ValidParams,
     progress: &dyn Progress,
 ) -> Result<Option<PooledResult>> {
-    let usable: Vec<(&Effects<'_>, ArmSizes)> = members
+    let usable: Vec<(&Effects<'_>, &PolicyResult)> = members
         .iter()
-        .map(|effects| (*effects, sizes[effects.policy]))
-        .filter(|(_, sizes)| sizes.too_few().is_none())
+        .filter(|(effects, _)| sizes[effects.policy].too_few().is_none())
+        .map(|(effects, result)| (*effects, *result))
         .collect();
-    if usable.is_empty() {
-        return Ok(None);
-    }
-    // One ratio of the arms for all policies, the control rows keeping their total weight.
-    let total = |arm: usize| usable.iter().map(|(_, sizes)| sizes.mass[arm]).sum::<f64>();
-    let ratio = total(0) / total(1);
-    let pairs: Result<Vec<Pair>> = usable
-        .iter()
-        .map(|(effects, sizes)| {
-            let factor = sizes.mass[1] * ratio / sizes.mass[0];
-            let factor = (usable.len() > 1).then_some(factor);
-            Pair::new(table, &table.outcomes[outcome], effects, factor)
-        })
-        .collect();
-    let mut metrics = measure(&Pair::stack(pairs?), params, progress)?;
+    let mut metrics = match usable[..] {
+        [] => return Ok(None),
+        [(_, alone)] => alone.metrics.clone(),
+        _ => {
+            // One ratio of the arms for all policies, the control rows keeping their total weight.
+            let total =
+                |arm: usize| usable.iter().map(|(effects, _)| sizes[effects.policy].mass[arm]).sum::<f64>();
+            let ratio = total(0) / total(1);
+            let pairs: Result<Vec<Pair>> = usable
+                .iter()
+                .map(|(effects, _)| {
+                    let [control, treated] = sizes[effects.policy].mass;
+                    Pair::new(table, &table.outcomes[outcome], effects, Some(treated * ratio / control))
+                })
+                .collect();
+            measure(&Pair::stack(pairs?), params, progress)?
+        }
+    };
     let n_left_out = members.len() - usable.len();
     if n_left_out > 0 {
         metrics.notes.push(format!("{n_left_out} policies with fewer than 2 rows in an arm are left out"));
