@@ -15,6 +15,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import warnings
 
 import packages
 
@@ -137,7 +138,8 @@ def sklift_metrics(np, sklift, score, outcome, treated):
         # With ties scikit-uplift takes tied rows in reversed input order; ours shares them in proportion.
         for metric, strategy, share in (("uplift_at_10", "overall", 0.1), ("uplift_at_30", "overall", 0.3),
                                         ("uplift_at_30_by_group", "by_group", 0.3)):
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the mean of an empty arm
                 values[metric] = sklift.uplift_at_k(outcome, score, treated, strategy, share)
     return values
 

@@ -1,5 +1,7 @@
 //! Values printed by causalml 0.18.0 and scikit-uplift 0.5.1, and derived from grf's definition.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 use poul::evaluate::{
     Bootstrap, Ranked, Sample, Strategy, auuc, auuc_causalml, auuc_causalml_unnormalised, qini,
     qini_auc_sklift, qini_causalml, rate, rate_autoc, rate_qini, uplift_at_k, uplift_auc_sklift,

@@ -1,5 +1,7 @@
 //! What must not change a metric: row order, ties, units, monotone scores, duplicated rows against weights, threads.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 use poul::evaluate::{
     Bootstrap, Ranked, Rows, Sample, Strategy, ate, auuc, auuc_causalml, calibration, calibration_slope,
     gain_curve, qini, qini_auc_sklift, qini_causalml, rate_autoc, rate_qini, uplift_at_k, uplift_auc_sklift,

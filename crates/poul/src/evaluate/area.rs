@@ -115,8 +115,8 @@ mod tests {
 
     #[test]
     fn a_curve_worked_by_hand() {
-        // Scores 3 | 2 2 | 1; the top row is treated, so Lift(1) is interpolated: Lift(3) = 5 − 1 = 4 → Lift(1) = 4/3.
-        // G = 4/3, (4/3 + 12)/2, 12 and 4·(16/3 − … ) at the end.
+        // Scores 3 | 2 2 | 1. The top row is treated, so that Lift(1) lies on the line to Lift(3) = 5 − 1: it is 4/3.
+        // G is 4/3 and 12 at k = 1 and 3, half way between them at k = 2, and 4·(12/3 − 1) at the end.
         let ranked = ranked(&[3.0, 2.0, 2.0, 1.0], &[6.0, 4.0, 1.0, 2.0], &[true, true, false, true]);
         let end = 4.0 * (12.0 / 3.0 - 1.0);
         let expected = (4.0 / 3.0 + (4.0 / 3.0 + 12.0) / 2.0 + 12.0 + end) / (4.0 * end);

@@ -69,8 +69,17 @@ pub fn evaluate(table: &Scored<'_>, params: &ValidParams, progress: &dyn Progres
         .flat_map(|outcome| table.effects.iter().map(move |effects| (outcome, effects)))
         .filter(|(outcome, effects)| effects.outcome.is_none_or(|only| only == *outcome))
         .collect();
-    let n_cost_curves = params.cost.as_ref().map_or(0, |_| table.effects.len());
-    let n_stages = 2 * (comparisons.len() + table.outcomes.len()) + n_cost_curves;
+    let sizes = ArmSizes::by_policy(table);
+    let value = params.cost.as_ref().map(|cost| table::outcome_named(table, &cost.value)).transpose()?;
+    let usable = |outcome: usize| {
+        let of_outcome = comparisons.iter().filter(move |(of, _)| *of == outcome);
+        of_outcome.filter(|(_, effects)| sizes[effects.policy].too_few().is_none()).count()
+    };
+    let n_stages: usize = (0..table.outcomes.len())
+        .map(usable)
+        .enumerate()
+        .map(|(outcome, n)| 2 * (n + usize::from(n > 1)) + if value == Some(outcome) { n } else { 0 })
+        .sum();
     progress.start("evaluate", "draws", Some((n_stages * params.bootstrap.draws) as u64));
 
     let mut evaluation = Evaluation {
@@ -82,9 +91,9 @@ pub fn evaluate(table: &Scored<'_>, params: &ValidParams, progress: &dyn Progres
     };
     for (outcome, effects) in &comparisons {
         let outcome = &table.outcomes[*outcome];
-        let sizes = Pair::sizes(table, effects.policy);
-        let metrics = match too_few(&sizes) {
-            Some(note) => empty(&sizes, note),
+        let sizes = &sizes[effects.policy];
+        let metrics = match sizes.too_few() {
+            Some(note) => empty(sizes, note),
             None => measure(&Pair::new(table, outcome, effects, None)?, params, progress)?,
         };
         evaluation.results.push(PolicyResult {
@@ -95,12 +104,17 @@ pub fn evaluate(table: &Scored<'_>, params: &ValidParams, progress: &dyn Progres
         });
     }
     for outcome in 0..table.outcomes.len() {
-        let members: Vec<&Effects<'_>> =
-            comparisons.iter().filter(|(of, _)| *of == outcome).map(|(_, effects)| *effects).collect();
-        evaluation.pooled.extend(pool(table, outcome, &members, params, progress)?);
+        let members: Vec<(&Effects<'_>, &PolicyResult)> = comparisons
+            .iter()
+            .zip(&evaluation.results)
+            .filter(|((of, _), _)| *of == outcome)
+            .map(|((_, effects), result)| (*effects, result))
+            .collect();
+        let pooled = pool(table, outcome, &members, &sizes, params, progress)?;
+        evaluation.pooled.extend(pooled);
     }
     if let Some(cost) = &params.cost {
-        evaluation.cost_curves = cost_curves(table, cost, &comparisons, params, progress)?;
+        evaluation.cost_curves = cost_curves(table, cost, &comparisons, &sizes, params, progress)?;
     }
     progress.finish();
     Ok(evaluation)
@@ -110,30 +124,34 @@ pub fn evaluate(table: &Scored<'_>, params: &ValidParams, progress: &dyn Progres
 fn pool(
     table: &Scored<'_>,
     outcome: usize,
-    members: &[&Effects<'_>],
+    members: &[(&Effects<'_>, &PolicyResult)],
+    sizes: &[ArmSizes],
     params: &ValidParams,
     progress: &dyn Progress,
 ) -> Result<Option<PooledResult>> {
-    let usable: Vec<(&Effects<'_>, ArmSizes)> = members
+    let usable: Vec<(&Effects<'_>, &PolicyResult)> = members
         .iter()
-        .map(|effects| (*effects, Pair::sizes(table, effects.policy)))
-        .filter(|(_, sizes)| too_few(sizes).is_none())
+        .filter(|(effects, _)| sizes[effects.policy].too_few().is_none())
+        .map(|(effects, result)| (*effects, *result))
         .collect();
-    if usable.is_empty() {
-        return Ok(None);
-    }
-    // One ratio of the arms for all policies, the control rows keeping their total weight.
-    let total = |arm: usize| usable.iter().map(|(_, sizes)| sizes.mass[arm]).sum::<f64>();
-    let ratio = total(0) / total(1);
-    let pairs: Result<Vec<Pair>> = usable
-        .iter()
-        .map(|(effects, sizes)| {
-            let factor = sizes.mass[1] * ratio / sizes.mass[0];
-            let factor = (usable.len() > 1).then_some(factor);
-            Pair::new(table, &table.outcomes[outcome], effects, factor)
-        })
-        .collect();
-    let mut metrics = measure(&Pair::stack(pairs?), params, progress)?;
+    let mut metrics = match usable[..] {
+        [] => return Ok(None),
+        [(_, alone)] => alone.metrics.clone(),
+        _ => {
+            // One ratio of the arms for all policies, the control rows keeping their total weight.
+            let total =
+                |arm: usize| usable.iter().map(|(effects, _)| sizes[effects.policy].mass[arm]).sum::<f64>();
+            let ratio = total(0) / total(1);
+            let pairs: Result<Vec<Pair>> = usable
+                .iter()
+                .map(|(effects, _)| {
+                    let [control, treated] = sizes[effects.policy].mass;
+                    Pair::new(table, &table.outcomes[outcome], effects, Some(treated * ratio / control))
+                })
+                .collect();
+            measure(&Pair::stack(pairs?), params, progress)?
+        }
+    };
     let n_left_out = members.len() - usable.len();
     if n_left_out > 0 {
         metrics.notes.push(format!("{n_left_out} policies with fewer than 2 rows in an arm are left out"));
@@ -225,8 +243,8 @@ fn measure(pair: &Pair, params: &ValidParams, progress: &dyn Progress) -> Result
             by_group_interval: place_interval(top_share_place(index) + 1),
         })
         .collect();
+    let n = ranked.rows().totals().k();
     for (index, point) in metrics.curve.iter_mut().enumerate() {
-        let n = ranked.rows().totals().k();
         point.gain_interval = place_interval(curve_place(params, index)).map(|band| band.map(|end| end * n));
     }
     metrics.notes = notes::of(&metrics, &ranked, params);
@@ -237,6 +255,7 @@ fn cost_curves(
     table: &Scored<'_>,
     names: &CostPair,
     comparisons: &[(usize, &Effects<'_>)],
+    sizes: &[ArmSizes],
     params: &ValidParams,
     progress: &dyn Progress,
 ) -> Result<Vec<CostResult>> {
@@ -253,7 +272,7 @@ fn cost_curves(
             aucc_interval: None,
             random_aucc: None,
             curve: Vec::new(),
-            notes: too_few(&Pair::sizes(table, effects.policy)).into_iter().collect(),
+            notes: sizes[effects.policy].too_few().into_iter().collect(),
         };
         if result.notes.is_empty() {
             let pair = Pair::new(table, &table.outcomes[value], effects, None)?;
@@ -274,15 +293,6 @@ fn cost_curves(
         results.push(result);
     }
     Ok(results)
-}
-
-fn too_few(sizes: &ArmSizes) -> Option<String> {
-    let [n_control, n_treated] = sizes.n_rows;
-    (n_control < 2 || n_treated < 2).then(|| {
-        format!(
-            "{n_treated} treated and {n_control} control rows: at least 2 of each are needed for any metric"
-        )
-    })
 }
 
 fn empty(sizes: &ArmSizes, note: String) -> Metrics {

@@ -30,20 +30,31 @@ pub(super) struct ArmSizes {
     pub(super) mass: [f64; 2],
 }
 
-impl Pair {
-    /// Counts the arms without copying anything.
-    pub(super) fn sizes(table: &Scored<'_>, policy: usize) -> ArmSizes {
-        let mut sizes = ArmSizes::default();
+impl ArmSizes {
+    /// The sizes of every policy's comparison, by policy, in one pass over the table.
+    pub(super) fn by_policy(table: &Scored<'_>) -> Vec<Self> {
+        let mut n_rows = vec![0; table.policies.len()];
+        let mut mass = vec![0.0; table.policies.len()];
         for (row, arm) in table.arm.iter().enumerate() {
-            if let Some(treated) = side(table, *arm, policy) {
-                let weight = table.weight.map_or(1.0, |weight| weight[row]);
-                sizes.n_rows[usize::from(treated)] += usize::from(weight > 0.0);
-                sizes.mass[usize::from(treated)] += weight;
-            }
+            let weight = table.weight.map_or(1.0, |weight| weight[row]);
+            n_rows[*arm as usize] += usize::from(weight > 0.0);
+            mass[*arm as usize] += weight;
         }
-        sizes
+        let against = table.against;
+        let sizes = n_rows.iter().zip(&mass);
+        sizes.map(|(n, m)| Self { n_rows: [n_rows[against], *n], mass: [mass[against], *m] }).collect()
     }
 
+    /// Why nothing can be measured, where an arm has fewer than two rows.
+    pub(super) fn too_few(&self) -> Option<String> {
+        let [n_control, n_treated] = self.n_rows;
+        (n_control < 2 || n_treated < 2).then(|| {
+            format!("{n_treated} treated and {n_control} control rows: at least 2 of each are needed for any metric")
+        })
+    }
+}
+
+impl Pair {
     /// Takes the rows out; the weights of control rows are multiplied by `control_factor`.
     pub(super) fn new(
         table: &Scored<'_>,

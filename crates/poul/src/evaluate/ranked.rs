@@ -181,26 +181,17 @@ impl<'a> Rows<'a> {
     }
 
     /// Calls `visit` on every row in rank order, those drawn zero times included.
+    ///
+    /// `visit` is called in one place so that it is inlined, and its sums stay in registers.
     #[inline(always)]
     pub(super) fn for_each(self, mut visit: impl FnMut(Row)) {
-        // The four cases are told apart outside the loop.
-        match (self.counts, self.ranked.weight.as_deref()) {
-            (None, None) => self.walk(|_| 1.0, &mut visit),
-            (None, Some(weight)) => self.walk(|row| weight[row], &mut visit),
-            (Some(counts), None) => self.walk(|row| f64::from(counts[row]), &mut visit),
-            (Some(counts), Some(weight)) => {
-                self.walk(|row| f64::from(counts[row]) * weight[row], &mut visit);
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn walk(self, mass: impl Fn(usize) -> f64, visit: &mut impl FnMut(Row)) {
-        let Ranked { score, outcome, flags, .. } = self.ranked;
+        let Ranked { score, outcome, flags, weight, .. } = self.ranked;
+        let (counts, weight) = (self.counts, weight.as_deref());
         for (index, ((score, outcome), flag)) in score.iter().zip(outcome).zip(flags).enumerate() {
+            let count = counts.map_or(1.0, |counts| f64::from(counts[index]));
             visit(Row {
                 index,
-                mass: mass(index),
+                mass: weight.map_or(count, |weight| count * weight[index]),
                 score: *score,
                 outcome: *outcome,
                 treated: f64::from(flag & TREATED),

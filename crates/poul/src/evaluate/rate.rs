@@ -82,8 +82,9 @@ pub(super) fn rate_sums(rows: Rows<'_>, dr_ranked: &[f64]) -> Option<(f64, f64)>
     rows.for_each(|row| {
         group_mass += row.mass;
         group_sum += row.mass * dr_ranked[row.index];
-        if row.last_of_tie && group_mass > 0.0 {
-            let mean = group_sum / group_mass;
+        if row.last_of_tie {
+            // A group that was not drawn has no sum either: its mean counts 0, without a branch.
+            let mean = group_sum / group_mass.max(f64::MIN_POSITIVE);
             autoc += group_sum + (sum - k * mean) * harmonic_step(k, group_mass);
             qini += group_mass * sum + group_sum * (group_mass + 1.0) / 2.0;
             k += group_mass;
@@ -101,8 +102,11 @@ pub(super) fn rate_sums(rows: Rows<'_>, dr_ranked: &[f64]) -> Option<(f64, f64)>
 /// Σ 1/(k + j) over j = 1…c, extended to real c: ψ(k + c + 1) − ψ(k + 1).
 #[inline(always)]
 fn harmonic_step(k: f64, c: f64) -> f64 {
-    if c == 1.0 {
-        return 1.0 / (k + 1.0);
+    // Around the midpoint the sum is a series in (c/middle)²; two terms are exact to rounding for short steps, and
+    // free of branches that depend on how often a row was drawn.
+    let middle = k + (c + 1.0) / 2.0;
+    if middle > 2000.0 * c {
+        return c / middle * (1.0 + (c * c - 1.0) / (12.0 * middle * middle));
     }
     harmonic_difference(k, c)
 }
@@ -133,11 +137,15 @@ mod tests {
 
     #[test]
     fn harmonic_steps_agree_with_sums() {
-        for (k, c) in [(0, 9), (0, 100), (3, 17), (1000, 12), (5_000_000, 40)] {
+        for (k, c) in [(0, 9), (0, 100), (3, 17), (1000, 12), (5_000_000, 40), (2001, 1), (20_000, 9)] {
             let expected: f64 = (1..=c).rev().map(|j| 1.0 / f64::from(k + j)).sum();
-            let found = harmonic_difference(f64::from(k), f64::from(c));
-            assert!((found / expected - 1.0).abs() < 1e-13, "{k} {c} {found} {expected}");
+            for found in
+                [harmonic_difference(f64::from(k), f64::from(c)), harmonic_step(f64::from(k), f64::from(c))]
+            {
+                assert!((found / expected - 1.0).abs() < 1e-13, "{k} {c} {found} {expected}");
+            }
         }
+        assert_eq!((harmonic_step(0.0, 0.0), harmonic_step(9.0, 0.0)), (0.0, 0.0));
         // ψ(2.5) − ψ(1) = 2 − 2 ln 2 + 2/3.
         let expected = 2.0 - 2.0 * std::f64::consts::LN_2 + 2.0 / 3.0;
         assert!((harmonic_difference(0.0, 1.5) - expected).abs() < 1e-13);
