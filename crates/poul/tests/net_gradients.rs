@@ -1,5 +1,7 @@
 //! Every operation of the tape against central differences of its own values.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::sync::Arc;
 
 use poul::Seed;
@@ -316,7 +318,13 @@ fn mistakes_are_reported_and_nothing_panics() {
     let column = |tape: &mut Tape<'_>| tape.column([1.0; 3]);
     let mistakes: [(Build<'_>, &str); 9] = [
         (&|tape, x| tape.dense(x, layer, Activation::Relu), "`g.0.weight` takes 3 columns and was given 2"),
-        (&|tape, x| { let y = column(tape); tape.add(x, y) }, "Add of 2 × 2 and 3 × 1"),
+        (
+            &|tape, x| {
+                let y = column(tape);
+                tape.add(x, y)
+            },
+            "Add of 2 × 2 and 3 × 1",
+        ),
         (&|tape, x| tape.gather(x, [0, 2]), "row 2 of a matrix with 2 rows"),
         (&|tape, x| tape.cross_entropy(x, [0, 2], None, 1.0), "labels up to 2"),
         (&|tape, _| tape.shared(0), "no matrix number 0"),

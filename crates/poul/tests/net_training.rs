@@ -1,5 +1,7 @@
 //! Steps: the same bits on any number of threads and after a resume; the optimiser against a plain one.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::sync::Arc;
 
 use poul::Seed;
@@ -30,7 +32,8 @@ impl Uplift {
         let mut numbers = |n: usize| (0..n).map(|_| rng.random_range(-1.0_f32..1.0)).collect::<Vec<_>>();
         let (features, outcome) = (numbers(N_ROWS * N_FEATURES), numbers(N_ROWS));
         let policy = (0..N_ROWS as u32).map(|row| row * 7 % N_POLICIES as u32).collect();
-        let mixtures = (0..N_POLICIES as u32).map(|t| vec![(t % 6, 0.5), ((t + 2) % 6, 0.3), ((t + 3) % 6, 0.2)]);
+        let mixtures =
+            (0..N_POLICIES as u32).map(|t| vec![(t % 6, 0.5), ((t + 2) % 6, 0.3), ((t + 3) % 6, 0.2)]);
         let mixtures = Arc::new(SparseRows::new(6, mixtures).unwrap());
         let mut layout = Layout::builder();
         let (side, treatment) = (layout.group("g"), layout.group("treatment"));
@@ -177,12 +180,13 @@ fn shards_add_up_to_the_whole_batch() {
     let run = |n_shards| {
         let shape = TrainerParams { n_shards, ..TrainerParams::default() };
         // With beta2 = 0 and a large epsilon the step is proportional to the gradient.
-        let params = AdamParams { beta1: 0.0, beta2: 0.0, epsilon: 1e3, learning_rate: 1e3, ..Default::default() };
-        let mut trainer =
-            Trainer::new(layout.clone(), params.check().unwrap(), shape, Seed::new(1)).unwrap();
+        let params =
+            AdamParams { beta1: 0.0, beta2: 0.0, epsilon: 1e3, learning_rate: 1e3, ..Default::default() };
+        let mut trainer = Trainer::new(layout.clone(), params.check().unwrap(), shape, Seed::new(1)).unwrap();
         let before = trainer.weights(0).to_vec();
         let loss = trainer.step(&uplift.source(), &rows, &uplift).unwrap()[0];
-        let moved: Vec<f32> = trainer.weights(0).iter().zip(&before).map(|(after, before)| after - before).collect();
+        let moved: Vec<f32> =
+            trainer.weights(0).iter().zip(&before).map(|(after, before)| after - before).collect();
         (loss, moved)
     };
     let (loss, whole) = run(1);
@@ -220,8 +224,7 @@ fn steps_follow_a_plain_optimiser() {
         average: Some(0.9),
         ..Default::default()
     };
-    let optimizer =
-        params.check().unwrap().group(slow, GroupRule { rate_factor: 0.5, weight_decay: 0.0 });
+    let optimizer = params.check().unwrap().group(slow, GroupRule { rate_factor: 0.5, weight_decay: 0.0 });
     let one_shard = TrainerParams { n_members: 1, n_shards: 1 };
     let mut trainer = Trainer::new(layout.clone(), optimizer, one_shard, Seed::new(2)).unwrap();
     let features = [0.0];
@@ -229,7 +232,8 @@ fn steps_follow_a_plain_optimiser() {
 
     let to_double = |values: &[f32]| values.iter().map(|value| f64::from(*value)).collect::<Vec<_>>();
     let mut weights = to_double(trainer.weights(0));
-    let (mut first, mut second, mut mean) = (vec![0.0; weights.len()], vec![0.0; weights.len()], weights.clone());
+    let (mut first, mut second, mut mean) =
+        (vec![0.0; weights.len()], vec![0.0; weights.len()], weights.clone());
     let mut workspace = Workspace::default();
     let mut was_clipped = [false; 2];
     for t in 1..=60 {
@@ -308,7 +312,8 @@ fn penalties_of_the_shared_part_count_once() {
             tape.scale(both, 0.5 * batch.scale() * batch.rows.len() as f32)
         }
     }
-    let params = AdamParams { beta1: 0.0, beta2: 0.0, epsilon: 1e6, learning_rate: 1e6, ..Default::default() };
+    let params =
+        AdamParams { beta1: 0.0, beta2: 0.0, epsilon: 1e6, learning_rate: 1e6, ..Default::default() };
     let mut trainer = trainer(&layout, params, 1);
     let features = [0.0; 10];
     let source = DenseRows::new(&features, 1).unwrap();
