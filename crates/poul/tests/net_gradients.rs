@@ -1,5 +1,7 @@
 //! Every operation of the tape against central differences of its own values.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::sync::Arc;
 
 use poul::Seed;

@@ -1,5 +1,7 @@
 //! Steps: the same bits on any number of threads and after a resume; the optimiser against a plain one.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::sync::Arc;
 
 use poul::Seed;

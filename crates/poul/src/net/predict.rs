@@ -4,7 +4,8 @@ use rayon::prelude::*;
 
 use super::batch::{Batch, Network, RowSource};
 use super::layout::Layout;
-use super::tape::{Setting, Tape, Workspace};
+use super::tape::Tape;
+use super::workspace::{Setting, Workspace};
 use crate::{Error, Result};
 
 /// Rows that are computed together.

@@ -76,7 +76,7 @@ kernels! {
             Unary::Reciprocal => map(x, y, |x| 1.0 / x),
             Unary::Abs => map(x, y, f32::abs),
             Unary::Affine(factor, shift) => map(x, y, |x| x * factor + shift),
-            Unary::Clamp(low, high) => map(x, y, |x| x.max(low).min(high)),
+            Unary::Clamp(low, high) => map(x, y, |x| if x < low { low } else if x > high { high } else { x }),
         }
     }
 
