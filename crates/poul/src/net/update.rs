@@ -32,22 +32,6 @@ impl Member {
             None => 1.0,
         };
         let is_reduced = optimizer.params.clip_norm.is_some();
-<<<<<<< HEAD
-        let Self { weights, first, second, n_updates, shared, shards, reduced, .. } = self;
-        weights
-            .par_chunks_mut(CHUNK)
-            .zip(first.par_chunks_mut(CHUNK))
-            .zip(second.par_chunks_mut(CHUNK))
-            .enumerate()
-            .for_each(|(chunk, ((weights, first), second))| {
-                let start = chunk * CHUNK;
-                let mut sums = [0.0; BLOCK];
-                for (segment, part) in layout.parts(start..start + weights.len()) {
-                    let Some(step) =
-                        adam_step(layout, optimizer, segment, n_updates[segment], gradient_scale)
-                    else {
-                        continue;
-=======
         let decay =
             optimizer.params.average.map(|decay| decay.min((1.0 + step as f32) / (10.0 + step as f32)));
         let Self { weights, first, second, average: mean, n_updates, shared, shards, reduced, .. } = self;
@@ -75,7 +59,6 @@ impl Member {
                         let sums = &mut sums[..block.len()];
                         sum_block(shared, shards, segment, block, sums);
                         sums
->>>>>>> net
                     };
                     let (weights, first) = (&mut weights[local.clone()], &mut first[local.clone()]);
                     adam(step, gradient, weights, first, &mut second[local]);
