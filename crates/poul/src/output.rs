@@ -32,9 +32,7 @@ impl AtomicFile {
         builder.prefix(".poul-");
         #[cfg(unix)]
         builder.permissions(readable());
-        let file = builder
-            .tempfile_in(folder)
-            .map_err(|error| Error::output(&path, strip_path(error)))?;
+        let file = builder.tempfile_in(folder).map_err(|error| Error::output(&path, strip_path(error)))?;
         Ok(Self { path, file: BufWriter::with_capacity(1 << 20, file) })
     }
 

@@ -68,7 +68,6 @@ mod tests {
     fn streams_are_pinned() {
         // A change here changes every simulated data set and every trained model.
         let mut rng = Seed::new(3407).child("pin").index(7).rng();
-        assert_eq!(rng.next_u64(), 0);
+        assert_eq!(rng.next_u64(), 17_865_559_587_599_409_719);
     }
-    
 }

@@ -1,5 +1,7 @@
 //! The forms of a policy file: the same set from each, whatever the order, there and back.
 
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
@@ -7,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
-use arrow_array::{ArrayRef, DictionaryArray, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_array::{
+    ArrayRef, DictionaryArray, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray,
+};
 use parquet::arrow::ArrowWriter;
 use poul::policy::{Atom, AttributeValue, ContextWeights, PolicySet, exposure_weights};
 
@@ -110,7 +114,10 @@ fn the_example_of_the_design_is_read_as_meant() {
     assert_eq!(set.distance(0, 1), 0.75 * 2.0 + 0.25);
     assert_eq!(set.nearest(0, 5), [(1, 1.75)]);
     let error = set.require("contrl").unwrap_err();
-    assert_eq!((error.to_string().as_str(), error.hint_text()), ("unknown policy `contrl`", Some("did you mean `control`?")));
+    assert_eq!(
+        (error.to_string().as_str(), error.hint_text()),
+        ("unknown policy `contrl`", Some("did you mean `control`?"))
+    );
 }
 
 #[test]
@@ -131,7 +138,8 @@ fn every_form_gives_the_same_bytes() {
     ];
     write_parquet(&contexts_parquet, columns);
 
-    let read = |path: &Path, contexts: Option<&Path>| PolicySet::read(path, contexts).unwrap().canonical_bytes();
+    let read =
+        |path: &Path, contexts: Option<&Path>| PolicySet::read(path, contexts).unwrap().canonical_bytes();
     assert_eq!(read(&write("p.toml", TOML.as_bytes()), None), expected);
     assert_eq!(read(&write("P.JSON", JSON.as_bytes()), None), expected);
     assert_eq!(read(&csv, Some(&contexts_csv)), expected);
@@ -139,13 +147,15 @@ fn every_form_gives_the_same_bytes() {
     assert_eq!(read(&parquet, Some(&contexts_csv)), expected);
     let from_bytes = PolicySet::from_csv(long_csv(&ROWS).as_bytes(), Path::new("p.csv"), Some(&weights()));
     assert_eq!(from_bytes.unwrap().canonical_bytes(), expected);
-    let from_file = PolicySet::from_parquet(File::open(&parquet).unwrap(), &parquet, Some(&weights())).unwrap();
+    let from_file =
+        PolicySet::from_parquet(File::open(&parquet).unwrap(), &parquet, Some(&weights())).unwrap();
     assert_eq!(from_file, toml(TOML));
 }
 
 #[test]
 fn probability_may_be_left_out_and_stars_work_in_the_long_form() {
-    let csv = b"\xef\xbb\xbfpolicy,context,action\r\nT1,*,none\r\nT1,a,up\r\n\r\n\"T0\",*,none\r\nT0,b,none\r\n";
+    let csv =
+        b"\xef\xbb\xbfpolicy,context,action\r\nT1,*,none\r\nT1,a,up\r\n\r\n\"T0\",*,none\r\nT0,b,none\r\n";
     let set = PolicySet::from_csv(csv, Path::new("p.csv"), None).unwrap();
     let same = toml("policies.T1 = {'*' = 'none', a = 'up'}\npolicies.T0 = {'*' = 'none', b = 'none'}");
     assert_eq!(set, same);
@@ -163,7 +173,8 @@ fn integer_names_are_the_same_in_csv_and_parquet() {
         ("action", Arc::new(Int64Array::from(vec![0, 1]))),
     ];
     write_parquet(&path, columns);
-    let csv = PolicySet::from_csv(b"policy,context,action\n7,a,0\n-8,a,1\n", Path::new("p.csv"), None).unwrap();
+    let csv =
+        PolicySet::from_csv(b"policy,context,action\n7,a,0\n-8,a,1\n", Path::new("p.csv"), None).unwrap();
     assert_eq!(PolicySet::read(&path, None).unwrap(), csv);
 }
 
@@ -178,7 +189,9 @@ fn zero_probabilities_are_dropped_and_contexts_of_weight_zero_kept() {
 
 #[test]
 fn extreme_weights_still_sum_to_one() {
-    for weights in ["{a = 1e308, b = 1e308, c = 1e308}", "{a = 5e-324, b = 5e-324, c = 0}", "{a = 1e308, b = 1e-308}"] {
+    for weights in
+        ["{a = 1e308, b = 1e308, c = 1e308}", "{a = 5e-324, b = 5e-324, c = 0}", "{a = 1e308, b = 1e-308}"]
+    {
         let set = toml(&format!("contexts = {weights}\npolicies.T = {{'*' = 'x'}}"));
         assert!((set.weights().iter().sum::<f64>() - 1.0).abs() < 1e-15, "{weights}: {:?}", set.weights());
     }
@@ -197,7 +210,11 @@ fn text_and_manifest_round_trips_keep_the_bytes() {
         let bytes = set.canonical_bytes();
         assert_eq!(toml(&set.to_toml()).canonical_bytes(), bytes, "{}", set.to_toml());
         let json = serde_json::to_string_pretty(&set.to_json_value()).unwrap();
-        assert_eq!(PolicySet::from_json(&json, Path::new("p.json")).unwrap().canonical_bytes(), bytes, "{json}");
+        assert_eq!(
+            PolicySet::from_json(&json, Path::new("p.json")).unwrap().canonical_bytes(),
+            bytes,
+            "{json}"
+        );
         let manifest = serde_json::to_string(&set).unwrap();
         let restored: PolicySet = serde_json::from_str(&manifest).unwrap();
         assert_eq!(restored.canonical_bytes(), bytes, "{manifest}");
@@ -264,7 +281,8 @@ fn union_takes_our_contexts_and_expands_stars_over_them() {
     let stars = write("stars.toml", b"[policies.all]\n'*' = 'gift'");
     assert_eq!(ours.read_beside(&stars, None).unwrap().names(), ["T2", "all", "control"]);
     assert_eq!(ours.union(&ours).unwrap(), ours);
-    let again = toml(&TOML.replace("peak_beijing = 3", "peak_beijing = 6").replace("shanghai = 1", "shanghai = 2"));
+    let again =
+        toml(&TOML.replace("peak_beijing = 3", "peak_beijing = 6").replace("shanghai = 1", "shanghai = 2"));
     assert_eq!(ours.union(&again).unwrap(), ours);
 }
 
@@ -276,7 +294,10 @@ fn union_refuses_what_does_not_fit() {
         (error.to_string(), error.hint_text().unwrap().to_owned())
     };
     let (what, hint) = fail("policies.T9.peak_bejing = 'none'");
-    assert_eq!((what.as_str(), hint.as_str()), ("unknown context `peak_bejing`", "did you mean `peak_beijing`?"));
+    assert_eq!(
+        (what.as_str(), hint.as_str()),
+        ("unknown context `peak_bejing`", "did you mean `peak_beijing`?")
+    );
     let (what, _) = fail("policies.T9.peak_beijing = 'none'");
     assert_eq!(what, "policy `T9`: the policy leaves out context `offpeak_shanghai`");
     let (what, _) = fail("contexts.peak_beijing = 1\npolicies.T9.peak_beijing = 'none'");
@@ -285,10 +306,14 @@ fn union_refuses_what_does_not_fit() {
     assert!(what.contains("`offpeak_shanghai` weighs 0.5 here and 0.25"), "{what}");
     let (what, _) = fail("policies.control = {'*' = 'none', peak_beijing = 'upgrade'}");
     assert!(what.starts_with("policy `control`: the policy differs in context `peak_beijing`"), "{what}");
-    let mut priced = toml("policies.T9 = {'*' = 'none', peak_beijing = 'gift'}\nattributes.actions.gift.price = 1");
+    let mut priced =
+        toml("policies.T9 = {'*' = 'none', peak_beijing = 'gift'}\nattributes.actions.gift.price = 1");
     priced = ours.union(&priced).unwrap();
-    let other = toml("policies.T8 = {'*' = 'none', peak_beijing = 'gift'}\nattributes.actions.gift.price = 2");
-    assert!(priced.union(&other).unwrap_err().to_string().contains("attribute `price` of action `gift` differs"));
+    let other =
+        toml("policies.T8 = {'*' = 'none', peak_beijing = 'gift'}\nattributes.actions.gift.price = 2");
+    assert!(
+        priced.union(&other).unwrap_err().to_string().contains("attribute `price` of action `gift` differs")
+    );
 }
 
 #[test]

@@ -1,4 +1,40 @@
-//! data.
+//! Tables in: files, roles, filters, features as numbers, rows in bounded memory.
+//!
+//! [`Source`] → [`Roles`] → [`Columns`] → [`RowReader`] → [`Encoder`] → [`Dataset`].
 
+mod batches;
+mod budget;
+mod csv;
+mod dataset;
+mod encoder;
+mod filter;
+mod fingerprint;
+mod ipc;
+mod kind;
+mod labels;
+mod listing;
+mod matrix;
+mod parquet;
+mod prefetch;
+mod reader;
+mod reader_check;
+mod roles;
+mod scratch;
+mod source;
+mod unify;
+mod values;
+mod wildcard;
 mod write;
+
+pub use budget::Budget;
+pub use dataset::Dataset;
+pub use encoder::{Encoder, EncoderFit, EncoderParams, ValidEncoderParams};
+pub use filter::Filter;
+pub use kind::ColumnKind;
+pub use labels::Labels;
+pub use matrix::{Matrix, MatrixBuilder};
+pub use reader::{Batch, RowReader};
+pub use roles::{Columns, Design, Feature, Need, Prediction, Propensity, Roles};
+pub use source::Source;
+pub use values::numbers;
 pub use write::TableWriter;

@@ -92,7 +92,7 @@ pub struct DenseRows<'d> {
 impl<'d> DenseRows<'d> {
     /// `values` read as rows of `n_cols`.
     pub fn new(values: &'d [f32], n_cols: usize) -> Result<Self> {
-        if n_cols == 0 || values.len() % n_cols != 0 {
+        if n_cols == 0 || !values.len().is_multiple_of(n_cols) {
             let n_values = values.len();
             return Err(Error::other(format!("{n_values} values are no table with {n_cols} columns")));
         }

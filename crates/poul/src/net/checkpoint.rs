@@ -115,6 +115,7 @@ fn fingerprint(layout: &Layout) -> u64 {
 /// FNV-1a over eight bytes at a time: catches a damaged file, not a forged one.
 fn hash(bytes: &[u8]) -> u64 {
     let step = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
-    let words = bytes.chunks(8).map(|chunk| chunk.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+    let words =
+        bytes.chunks(8).map(|chunk| chunk.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)));
     words.fold(0xcbf2_9ce4_8422_2325 ^ bytes.len() as u64, step)
 }

@@ -2,7 +2,8 @@
 
 use super::layout::{Layout, Weight};
 use super::op::Op;
-use super::tape::{Graph, Setting, Var};
+use super::tape::{Graph, Var};
+use super::workspace::Setting;
 
 /// Gradients of one tape. The first contribution to a buffer overwrites what an earlier step left there.
 #[derive(Debug, Default)]

@@ -229,7 +229,9 @@ impl Start {
         for weight in weights {
             *weight = match self {
                 Self::Within(limit) => rng.random_range(-1.0_f32..1.0) * limit,
-                Self::Normal(deviation) => deviation * <StandardNormal as Distribution<f32>>::sample(&StandardNormal, &mut rng),
+                Self::Normal(deviation) => {
+                    deviation * <StandardNormal as Distribution<f32>>::sample(&StandardNormal, &mut rng)
+                }
                 Self::Constant(value) => value,
             };
         }

@@ -5,7 +5,8 @@ use rayon::prelude::*;
 use super::batch::{Batch, Network};
 use super::kernel::elementwise::add;
 use super::layout::Layout;
-use super::tape::{Setting, Tape, Workspace};
+use super::tape::Tape;
+use super::workspace::{Setting, Workspace};
 use crate::{Error, Result, Seed};
 
 /// Everything a member needs for a step. Memory is touched only by the member's own tasks.

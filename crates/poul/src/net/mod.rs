@@ -58,6 +58,7 @@ mod sparse;
 mod tape;
 mod trainer;
 mod update;
+mod workspace;
 
 pub use batch::{Batch, DenseRows, Network, RowSource};
 pub use epochs::{Epoch, Schedule, Trained, train};
@@ -67,5 +68,6 @@ pub use mlp::Mlp;
 pub use optimizer::{Adam, AdamParams, GroupRule};
 pub use predict::predict;
 pub use sparse::SparseRows;
-pub use tape::{Tape, Var, Workspace};
+pub use tape::{Tape, Var};
 pub use trainer::{Trainer, TrainerParams};
+pub use workspace::Workspace;

@@ -4,7 +4,8 @@ use rayon::prelude::*;
 
 use super::batch::{Batch, Network, RowSource};
 use super::layout::Layout;
-use super::tape::{Setting, Tape, Workspace};
+use super::tape::Tape;
+use super::workspace::{Setting, Workspace};
 use crate::{Error, Result};
 
 /// Rows that are computed together.
@@ -30,7 +31,9 @@ pub fn predict(
         return Err(Error::other(format!("{given} weights for a network of {needed}")));
     }
     if u32::try_from(n_rows).is_err() {
-        return Err(Error::other(format!("{n_rows} rows at once")).hint("score at most 4 billion rows at a time"));
+        return Err(
+            Error::other(format!("{n_rows} rows at once")).hint("score at most 4 billion rows at a time")
+        );
     }
     let mut shared = Workspace::default();
     let setting = Setting { training: false, ..Setting::training(layout, weights) };

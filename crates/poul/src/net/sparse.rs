@@ -75,11 +75,9 @@ mod tests {
 
     #[test]
     fn wrong_pairs_are_placed() {
-        for (row, what) in [
-            (vec![(4, 1.0)], "column 4"),
-            (vec![(1, 1.0), (1, 2.0)], "twice"),
-            (vec![(1, f32::NAN)], "NaN"),
-        ] {
+        for (row, what) in
+            [(vec![(4, 1.0)], "column 4"), (vec![(1, 1.0), (1, 2.0)], "twice"), (vec![(1, f32::NAN)], "NaN")]
+        {
             let error = SparseRows::new(4, [vec![], row]).unwrap_err().to_string();
             assert!(error.starts_with("sparse row 1: ") && error.contains(what), "{error}");
         }

@@ -5,9 +5,11 @@
 //! of range) makes the tape fail: later calls do nothing, and whoever runs the tape returns the first mistake.
 
 use super::gradients::Gradients;
-use super::layout::{Layout, Weight};
+use super::kernel::elementwise::Unary;
+use super::layout::Weight;
 use super::op::Op;
-use crate::{Error, Result, Seed};
+use super::workspace::{Setting, Workspace};
+use crate::{Error, Result};
 
 /// A matrix on the tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,88 +25,6 @@ impl Var {
 
     pub(super) fn from_index(index: u32) -> Self {
         Self(index)
-    }
-}
-
-/// The buffers of a tape, kept between steps.
-#[derive(Debug, Default)]
-pub struct Workspace {
-    pub(super) graph: Graph,
-    pub(super) gradients: Gradients,
-}
-
-impl Workspace {
-    /// The loss that `build` computes at `weights`, with its gradient left in [`gradient`](Self::gradient).
-    pub fn loss_and_gradient(
-        &mut self,
-        layout: &Layout,
-        weights: &[f32],
-        build: impl FnOnce(&mut Tape<'_>) -> Var,
-    ) -> Result<f64> {
-        let mut tape = Tape::start(self, Setting::training(layout, weights));
-        let loss = build(&mut tape);
-        let loss = tape.finish(loss)?;
-        tape.backward();
-        self.gradients.fill_gaps(layout);
-        Ok(loss)
-    }
-
-    /// The gradient of the last loss, laid out as the weights are.
-    pub fn gradient(&self) -> &[f32] {
-        &self.gradients.weights
-    }
-
-    /// What came back to matrix `number` of the shared part, wherever the tape used it.
-    pub(super) fn shared_gradients(&self, number: usize) -> impl Iterator<Item = &[f32]> {
-        let uses = self.graph.nodes.iter().enumerate();
-        uses.filter(move |(_, node)| matches!(node.op, Op::Shared(other) if other == number))
-            .filter_map(|(index, _)| self.gradients.of(Var(index as u32)))
-    }
-
-    /// The matrix that `build` computes at `weights`, without dropout and without gradients.
-    pub fn value(
-        &mut self,
-        layout: &Layout,
-        weights: &[f32],
-        build: impl FnOnce(&mut Tape<'_>) -> Var,
-    ) -> Result<Vec<f32>> {
-        let setting = Setting { training: false, ..Setting::training(layout, weights) };
-        let mut tape = Tape::start(self, setting);
-        let var = build(&mut tape);
-        tape.check()?;
-        Ok(tape.value(var).to_vec())
-    }
-}
-
-/// What a tape reads besides its own buffers.
-#[derive(Clone, Copy)]
-pub(super) struct Setting<'t> {
-    pub(super) layout: &'t Layout,
-    pub(super) weights: &'t [f32],
-    /// The features of the rows at hand, and how many columns they have.
-    pub(super) features: &'t [f32],
-    pub(super) n_features: usize,
-    /// What the part of the network that all rows share has computed.
-    pub(super) shared: Option<&'t Workspace>,
-    pub(super) training: bool,
-    /// Where dropout masks come from.
-    pub(super) stream: Seed,
-    /// Position of the first row in the batch.
-    pub(super) first_row: usize,
-}
-
-impl<'t> Setting<'t> {
-    pub(super) fn training(layout: &'t Layout, weights: &'t [f32]) -> Self {
-        Self {
-            layout,
-            weights,
-            features: &[],
-            n_features: 0,
-            shared: None,
-            training: true,
-            stream: Seed::new(0),
-            first_row: 0,
-        }
     }
 }
 
@@ -211,7 +131,7 @@ impl<'t> Tape<'t> {
     /// Hands a matrix of the shared part to the rows, as number 0, 1, … in the order of the calls.
     pub fn share(&mut self, var: Var) {
         // Weights and features are not in the tape's own buffers.
-        let own = self.unary(super::kernel::elementwise::Unary::Affine(1.0, 0.0), var);
+        let own = self.unary(Unary::Affine(1.0, 0.0), var);
         if self.graph.failure.is_none() {
             self.graph.shared.push(own);
         }
@@ -220,7 +140,8 @@ impl<'t> Tape<'t> {
     /// Adds a 1 × 1 matrix to the loss; in the shared part, once per step.
     pub fn add_loss(&mut self, loss: Var) {
         let shape = self.shape(loss);
-        if self.require(shape == (1, 1), || format!("a loss of {} × {}; it must be 1 × 1", shape.0, shape.1)) {
+        if self.require(shape == (1, 1), || format!("a loss of {} × {}; it must be 1 × 1", shape.0, shape.1))
+        {
             self.graph.losses.push(loss);
         }
     }

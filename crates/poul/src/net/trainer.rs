@@ -56,12 +56,7 @@ impl Trainer {
     /// One step on the rows of a batch; gives each member's loss before the step.
     ///
     /// Nothing is updated if a loss is not finite or the network is put together wrongly.
-    pub fn step(
-        &mut self,
-        source: &dyn RowSource,
-        rows: &[u32],
-        network: &dyn Network,
-    ) -> Result<&[f64]> {
+    pub fn step(&mut self, source: &dyn RowSource, rows: &[u32], network: &dyn Network) -> Result<&[f64]> {
         check_rows(rows, source)?;
         let Self { layout, optimizer, members, n_steps, features, losses } = self;
         let (layout, step) = (&*layout, *n_steps + 1);

@@ -3,6 +3,9 @@
 //! The arena is cut into fixed chunks that run in parallel; within a chunk, gradients are added in the order shared
 //! part, shard 0, shard 1, …, so the sum has the same bits on any number of threads.
 
+use std::ops::Range;
+
+use rayon::iter::Either;
 use rayon::prelude::*;
 
 use super::gradients::Gradients;
@@ -11,7 +14,7 @@ use super::kernel::elementwise::add;
 use super::layout::Layout;
 use super::member::{Member, Shard};
 use super::optimizer::Adam;
-use super::tape::Workspace;
+use super::workspace::Workspace;
 
 /// Values that one task updates.
 const CHUNK: usize = 16_384;
@@ -22,50 +25,49 @@ impl Member {
     /// Moves the weights by one step; `step` counts from 1.
     pub(super) fn update(&mut self, layout: &Layout, optimizer: &Adam, step: u64) {
         for (segment, n_updates) in self.n_updates.iter_mut().enumerate() {
-            let mut sources = sources(&self.shared, &self.shards);
-            *n_updates += u64::from(sources.any(|source| source.written[segment]));
+            *n_updates += u64::from(is_written(&self.shared, &self.shards, segment));
         }
         let gradient_scale = match optimizer.params.clip_norm {
             Some(limit) => (f64::from(limit) / self.reduce(layout)).min(1.0) as f32,
             None => 1.0,
         };
         let is_reduced = optimizer.params.clip_norm.is_some();
-        let Self { weights, first, second, n_updates, shared, shards, reduced, .. } = self;
-        weights
-            .par_chunks_mut(CHUNK)
-            .zip(first.par_chunks_mut(CHUNK))
-            .zip(second.par_chunks_mut(CHUNK))
-            .enumerate()
-            .for_each(|(chunk, ((weights, first), second))| {
-                let start = chunk * CHUNK;
-                let mut sums = [0.0; BLOCK];
-                for (segment, part) in layout.parts(start..start + weights.len()) {
-                    let Some(step) = adam_step(layout, optimizer, segment, n_updates[segment], gradient_scale)
-                    else {
-                        continue;
+        let decay =
+            optimizer.params.average.map(|decay| decay.min((1.0 + step as f32) / (10.0 + step as f32)));
+        let Self { weights, first, second, average: mean, n_updates, shared, shards, reduced, .. } = self;
+        let n_chunks = weights.len().div_ceil(CHUNK);
+        let means = match decay {
+            Some(_) => Either::Left(mean.par_chunks_mut(CHUNK).map(Some)),
+            None => Either::Right((0..n_chunks).into_par_iter().map(|_| None)),
+        };
+        let arenas = weights.par_chunks_mut(CHUNK).zip(first.par_chunks_mut(CHUNK));
+        let arenas = arenas.zip(second.par_chunks_mut(CHUNK)).zip(means);
+        arenas.enumerate().for_each(|(chunk, (((weights, first), second), mean))| {
+            let start = chunk * CHUNK;
+            let mut sums = [0.0; BLOCK];
+            for (segment, part) in layout.parts(start..start + weights.len()) {
+                let rule = adam_step(layout, optimizer, segment, n_updates[segment], gradient_scale);
+                let Some(step) = rule.filter(|_| is_written(shared, shards, segment)) else {
+                    continue;
+                };
+                for from in part.clone().step_by(BLOCK) {
+                    let block = from..(from + BLOCK).min(part.end);
+                    let local = block.start - start..block.end - start;
+                    let gradient = if is_reduced {
+                        &reduced[block]
+                    } else {
+                        let sums = &mut sums[..block.len()];
+                        sum_block(shared, shards, segment, block, sums);
+                        sums
                     };
-                    for from in part.clone().step_by(BLOCK) {
-                        let block = from..(from + BLOCK).min(part.end);
-                        let local = block.start - start..block.end - start;
-                        let gradient = if is_reduced {
-                            written(shared, shards, segment).then(|| &reduced[block])
-                        } else {
-                            let sums = &mut sums[..block.len()];
-                            sum_block(shared, shards, segment, block, sums).then_some(&*sums)
-                        };
-                        if let Some(gradient) = gradient {
-                            let (weights, first) = (&mut weights[local.clone()], &mut first[local.clone()]);
-                            adam(step, gradient, weights, first, &mut second[local]);
-                        }
-                    }
+                    let (weights, first) = (&mut weights[local.clone()], &mut first[local.clone()]);
+                    adam(step, gradient, weights, first, &mut second[local]);
                 }
-            });
-        if let Some(decay) = optimizer.params.average {
-            let step = step as f32;
-            let rest = 1.0 - decay.min((1.0 + step) / (10.0 + step));
-            let chunks = self.average.par_chunks_mut(CHUNK).zip(self.weights.par_chunks(CHUNK));
-            chunks.for_each(|(mean, weights)| average(rest, weights, mean));
-        }
+            }
+            if let (Some(mean), Some(decay)) = (mean, decay) {
+                average(1.0 - decay, weights, mean);
+            }
+        });
     }
 
     /// Sums the gradients of all shards; gives the length of the sum.
@@ -78,8 +80,9 @@ impl Member {
             let start = chunk * CHUNK;
             *norm = 0.0;
             for (segment, part) in layout.parts(start..start + reduced.len()) {
-                let sums = &mut reduced[part.start - start..part.end - start];
-                if sum_block(shared, shards, segment, part, sums) {
+                if is_written(shared, shards, segment) {
+                    let sums = &mut reduced[part.start - start..part.end - start];
+                    sum_block(shared, shards, segment, part, sums);
                     *norm += sum_of_squares(sums);
                 }
             }
@@ -117,30 +120,26 @@ fn adam_step(
     })
 }
 
-/// Adds up a stretch of the gradient; says whether any source has reached it.
-fn sum_block(
-    shared: &Workspace,
-    shards: &[Shard],
-    segment: usize,
-    range: std::ops::Range<usize>,
-    sums: &mut [f32],
-) -> bool {
+/// Adds up a stretch of the gradient of a segment that some source has reached.
+fn sum_block(shared: &Workspace, shards: &[Shard], segment: usize, range: Range<usize>, sums: &mut [f32]) {
     let mut is_empty = true;
     for source in sources(shared, shards).filter(|source| source.written[segment]) {
+        let gradient = &source.weights[range.clone()];
         if is_empty {
-            sums.copy_from_slice(&source.weights[range.clone()]);
+            sums.copy_from_slice(gradient);
         } else {
-            add(&source.weights[range.clone()], sums);
+            add(gradient, sums);
         }
         is_empty = false;
     }
-    !is_empty
 }
 
-fn written(shared: &Workspace, shards: &[Shard], segment: usize) -> bool {
+/// Whether the step has a gradient for a segment.
+fn is_written(shared: &Workspace, shards: &[Shard], segment: usize) -> bool {
     sources(shared, shards).any(|source| source.written[segment])
 }
 
+/// In the order in which they are added.
 fn sources<'m>(shared: &'m Workspace, shards: &'m [Shard]) -> impl Iterator<Item = &'m Gradients> {
     std::iter::once(&shared.gradients).chain(shards.iter().map(|shard| &shard.workspace.gradients))
 }

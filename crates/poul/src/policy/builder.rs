@@ -93,7 +93,7 @@ impl PolicySetBuilder {
         if let Some(error) = self.first_error.take() {
             return Err(error);
         }
-        canonical::build(&self)
+        canonical::build(self)
     }
 
     /// Names where policies are read from; `unit` is "line" or "row".
@@ -102,7 +102,14 @@ impl PolicySetBuilder {
         self.weight_source = self.source.clone();
     }
 
-    pub(super) fn add_at(&mut self, policy: &str, context: &str, action: &str, p: f64, place: u32) -> &mut Self {
+    pub(super) fn add_at(
+        &mut self,
+        policy: &str,
+        context: &str,
+        action: &str,
+        p: f64,
+        place: u32,
+    ) -> &mut Self {
         let named = |error: Error| {
             let error = self.source.place(error, place);
             if is_blank(policy) { error } else { error.at(format!("policy `{policy}`")) }
@@ -200,24 +207,30 @@ pub(super) struct Names {
     // Only looked up, never walked: its order reaches no result.
     numbers: HashMap<String, u32>,
     last: u32,
+    /// Which name came after each name the last time.
+    follower: Vec<u32>,
 }
 
 impl Names {
     pub(super) fn number(&mut self, name: &str) -> u32 {
-        // Files mostly come sorted: the name is often the previous one.
-        if self.names.get(self.last as usize).is_some_and(|last| last == name) {
-            return self.last;
-        }
-        self.last = match self.numbers.get(name) {
-            Some(number) => *number,
-            None => {
-                let number = self.names.len() as u32;
-                self.names.push(name.to_owned());
-                self.numbers.insert(name.to_owned(), number);
-                number
-            }
-        };
-        self.last
+        // Files repeat themselves: the name is often the previous one, or the one that followed it before.
+        let last = self.last as usize;
+        let guesses = [Some(self.last), self.follower.get(last).copied()];
+        let guess = guesses.into_iter().flatten().find(|guess| self.is(*guess, name));
+        let number = guess.or_else(|| self.numbers.get(name).copied()).unwrap_or_else(|| {
+            let number = self.names.len() as u32;
+            self.names.push(name.to_owned());
+            self.numbers.insert(name.to_owned(), number);
+            self.follower.push(number);
+            number
+        });
+        self.follower[last] = number;
+        self.last = number;
+        number
+    }
+
+    fn is(&self, number: u32, name: &str) -> bool {
+        self.names.get(number as usize).is_some_and(|candidate| candidate == name)
     }
 
     pub(super) fn contains(&self, name: &str) -> bool {

@@ -48,7 +48,10 @@ impl PolicySet {
             if moved >= SAME_MIXTURE {
                 let weight = self.weights[context];
                 let owned = |actions: Vec<(&str, f64)>| {
-                    actions.into_iter().map(|(action, probability)| (action.to_owned(), probability)).collect()
+                    actions
+                        .into_iter()
+                        .map(|(action, probability)| (action.to_owned(), probability))
+                        .collect()
                 };
                 let context = self.contexts[context].clone();
                 let (from, to) = (owned(from), owned(to));

@@ -139,7 +139,8 @@ mod tests {
     #[test]
     fn order_of_columns_and_rows_does_not_matter() {
         let weights = BTreeMap::from([("x".to_owned(), 3.0), ("y".to_owned(), 1.0)]);
-        let a = PolicySet::factorial(&names(&["x", "y"]), [["1", "2"], ["3", "2"], ["1", "2"]], Some(&weights));
+        let a =
+            PolicySet::factorial(&names(&["x", "y"]), [["1", "2"], ["3", "2"], ["1", "2"]], Some(&weights));
         let b = PolicySet::factorial(&names(&["y", "x"]), [["2", "3"], ["2", "1"]], Some(&weights));
         let (a, b) = (a.unwrap(), b.unwrap());
         assert_eq!(a.canonical_bytes(), b.canonical_bytes());
@@ -150,7 +151,8 @@ mod tests {
     #[test]
     fn wrong_columns_are_refused() {
         let fail = |contexts: &[&str], row: &[&str], weights: Option<&[(&str, f64)]>| {
-            let weights = weights.map(|pairs| pairs.iter().map(|(name, w)| ((*name).to_owned(), *w)).collect());
+            let weights =
+                weights.map(|pairs| pairs.iter().map(|(name, w)| ((*name).to_owned(), *w)).collect());
             let error = PolicySet::factorial(&names(contexts), [row], weights.as_ref()).unwrap_err();
             assert!(error.hint_text().is_some() || contexts.is_empty() || row.len() != contexts.len());
             error.to_string()
@@ -164,6 +166,9 @@ mod tests {
         assert_eq!(missing, "policy `x=1, y=2`: context `y` has no weight");
         let unknown = fail(&["x"], &["1"], Some(&[("x", 1.0), ("z", 1.0)]));
         assert_eq!(unknown, "unknown context `z`");
-        assert_eq!(PolicySet::factorial(&names(&["x"]), [[""; 1]; 0], None).unwrap_err().to_string(), "there are no policies");
+        assert_eq!(
+            PolicySet::factorial(&names(&["x"]), [[""; 1]; 0], None).unwrap_err().to_string(),
+            "there are no policies"
+        );
     }
 }

@@ -46,7 +46,9 @@ pub(super) fn read(root: Node, file: &Path) -> Result<PolicySetBuilder> {
                 let attributes = reader.attributes(entry)?;
                 builder.attributes(attributes);
             }
-            unknown => return Err(reader.unknown(unknown, entry.line, &["contexts", "policies", "attributes"])),
+            unknown => {
+                return Err(reader.unknown(unknown, entry.line, &["contexts", "policies", "attributes"]));
+            }
         }
     }
     Ok(builder)
@@ -68,8 +70,11 @@ impl Reader<'_> {
             match node.value {
                 NodeValue::Number(weight) => builder.weight_at(&context, weight, line),
                 other => {
-                    let what = format!("the weight of context `{context}` is {}, not a number", other.describe());
-                    return Err(self.error(what, line).hint(format!("write `{context} = 1`, or another weight")));
+                    let what =
+                        format!("the weight of context `{context}` is {}, not a number", other.describe());
+                    return Err(self
+                        .error(what, line)
+                        .hint(format!("write `{context} = 1`, or another weight")));
                 }
             };
         }
@@ -106,7 +111,9 @@ impl Reader<'_> {
                     let NodeValue::Number(probability) = node.value else {
                         let is = node.value.describe();
                         let what = format!("the probability of action `{action}` is {is}, not a number");
-                        return Err(named(self.error(what, line)).hint("a probability is a number from 0 to 1"));
+                        return Err(
+                            named(self.error(what, line)).hint("a probability is a number from 0 to 1")
+                        );
                     };
                     builder.add_at(policy, &context, &action, probability, line);
                 }
@@ -163,7 +170,9 @@ impl Reader<'_> {
             NodeValue::Table(entries) => Ok(entries),
             other => {
                 let error = self.error(format!("{what} is {}, not a table", other.describe()), node.line);
-                Err(error.hint("see the form of a policy file: [contexts], [policies.NAME], [attributes.actions.NAME]"))
+                Err(error.hint(
+                    "see the form of a policy file: [contexts], [policies.NAME], [attributes.actions.NAME]",
+                ))
             }
         }
     }

@@ -24,7 +24,9 @@ impl PolicySet {
 pub(super) fn builder(text: &str, file: &Path) -> Result<PolicySetBuilder> {
     let root = parse(text).map_err(|problem| {
         let error = Error::input(format!("not valid JSON: {}", problem.what)).file(file);
-        error.at(format!("line {}", problem.line)).hint("write the tree of a policy file in JSON, each key once")
+        error
+            .at(format!("line {}", problem.line))
+            .hint("write the tree of a policy file in JSON, each key once")
     })?;
     human_form::read(root, file)
 }
@@ -334,7 +336,9 @@ mod tests {
         let text = r#""\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00""#;
         let expected = "\"\\/\u{8}\u{c}\n\r\té😀";
         assert_eq!(parse(text).unwrap().value, NodeValue::Text(expected.to_owned()));
-        for wrong in [r#""\ud83d""#, r#""\ud83dx""#, r#""\ude00""#, r#""\u12é4""#, r#""\é""#, "\"a\nb\"", "\"a"] {
+        for wrong in
+            [r#""\ud83d""#, r#""\ud83dx""#, r#""\ude00""#, r#""\u12é4""#, r#""\é""#, "\"a\nb\"", "\"a"]
+        {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }

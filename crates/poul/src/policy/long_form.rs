@@ -60,7 +60,8 @@ fn choose(columns: &[&str]) -> Result<Choice> {
     if choice[3].is_none()
         && let Some(other) = known().find(|column| !COLUMNS.contains(column))
     {
-        let error = Error::input(format!("column `{other}` is not one of a policy file without `probability`"));
+        let error =
+            Error::input(format!("column `{other}` is not one of a policy file without `probability`"));
         return Err(error.hint("call it `probability` if it is that, otherwise leave it out"));
     }
     Ok(choice)

@@ -119,7 +119,11 @@ pub(super) mod exact {
         let n_digits = mantissa.bytes().filter(u8::is_ascii_digit).count();
         // Beyond 10^±22 powers of ten are not exact in a float.
         let moderate = value == 0.0 || (1e-6..1e16).contains(&value.abs());
-        if n_digits <= SAFE_DIGITS && moderate { Exact::Number(value) } else { Exact::Text(format!("{value:?}")) }
+        if n_digits <= SAFE_DIGITS && moderate {
+            Exact::Number(value)
+        } else {
+            Exact::Text(format!("{value:?}"))
+        }
     }
 
     fn unwrap<E: de::Error>(value: Exact) -> Result<f64, E> {
@@ -132,11 +136,16 @@ pub(super) mod exact {
     pub(super) mod list {
         use super::{Deserialize, Deserializer, Exact, Serializer, unwrap, wrap};
 
-        pub(in super::super) fn serialize<S: Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
+        pub(in super::super) fn serialize<S: Serializer>(
+            values: &[f64],
+            serializer: S,
+        ) -> Result<S::Ok, S::Error> {
             serializer.collect_seq(values.iter().map(|value| wrap(*value)))
         }
 
-        pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
+        pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+            deserializer: D,
+        ) -> Result<Vec<f64>, D::Error> {
             Vec::<Exact>::deserialize(deserializer)?.into_iter().map(unwrap).collect()
         }
     }

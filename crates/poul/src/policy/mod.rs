@@ -27,9 +27,11 @@
 //!
 //! The factorial form needs no file: [`PolicySet::factorial`].
 
+mod assignment;
 mod attributes;
 mod builder;
 mod canonical;
+mod contexts;
 mod diff;
 mod distance;
 mod factorial;
@@ -45,6 +47,7 @@ mod union;
 mod weights;
 mod write;
 
+pub use assignment::Assigner;
 pub use attributes::{AttributeValue, Attributes};
 pub use builder::PolicySetBuilder;
 pub use diff::{ContextChange, Diff};

@@ -39,8 +39,11 @@ pub(super) fn builder(path: &Path, contexts: Option<&Path>) -> Result<PolicySetB
     };
     if let Some(contexts) = contexts {
         if builder.weights.is_some() {
-            let error = Error::usage(format!("context weights are given twice: here and in {}", contexts.display()));
-            return Err(error.file(path).hint("drop `contexts` from the policy file, or the file of weights"));
+            let error =
+                Error::usage(format!("context weights are given twice: here and in {}", contexts.display()));
+            return Err(error
+                .file(path)
+                .hint("drop `contexts` from the policy file, or the file of weights"));
         }
         builder.replace_weights(&ContextWeights::read(contexts)?);
     }

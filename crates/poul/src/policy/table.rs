@@ -11,7 +11,7 @@ use arrow_array::types::{
     Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
     UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, AnyDictionaryArray};
+use arrow_array::{AnyDictionaryArray, Array, ArrayRef};
 use arrow_schema::DataType;
 use flate2::read::MultiGzDecoder;
 use parquet::arrow::ProjectionMask;
@@ -115,7 +115,8 @@ pub(super) fn read_csv(
     let headers = reader.byte_headers().map_err(|error| csv_error(error, file))?.clone();
     let columns = headers.iter().map(std::str::from_utf8).collect::<Result<Vec<&str>, _>>();
     let columns = columns.map_err(|_| not_utf8(file, 1))?;
-    let columns: Vec<&str> = columns.into_iter().map(|name| name.trim_start_matches('\u{feff}').trim()).collect();
+    let columns: Vec<&str> =
+        columns.into_iter().map(|name| name.trim_start_matches('\u{feff}').trim()).collect();
     if columns.is_empty() {
         let error = Error::input("the file is empty").file(file);
         return Err(error.hint("the first line must name the columns"));
@@ -125,7 +126,8 @@ pub(super) fn read_csv(
 
     let mut record = csv::ByteRecord::new();
     while reader.read_byte_record(&mut record).map_err(|error| csv_error(error, file))? {
-        let place = record.position().map_or(0, |position| u32::try_from(position.line()).unwrap_or(u32::MAX));
+        let place =
+            record.position().map_or(0, |position| u32::try_from(position.line()).unwrap_or(u32::MAX));
         let mut cells = [Cell::Absent; MAX_COLUMNS];
         for (cell, column) in cells.iter_mut().zip(choice) {
             if let Some(bytes) = column.and_then(|column| record.get(column)) {
@@ -281,7 +283,9 @@ fn csv_error(error: csv::Error, file: &Path) -> Error {
         _ => format!("not valid CSV: {error}"),
     };
     let hint = match error.kind() {
-        csv::ErrorKind::UnequalLengths { .. } => "give every line the same fields; quote values that hold commas",
+        csv::ErrorKind::UnequalLengths { .. } => {
+            "give every line the same fields; quote values that hold commas"
+        }
         csv::ErrorKind::Io(_) => "the file may be damaged or incomplete: write or copy it again",
         _ => "save the file as CSV in UTF-8",
     };

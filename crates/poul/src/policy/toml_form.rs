@@ -22,7 +22,9 @@ pub(super) fn builder(text: &str, file: &Path) -> Result<PolicySetBuilder> {
     let root = DeTable::parse(text).map_err(|error| {
         let what = format!("not valid TOML: {}", error.message());
         let error = match error.span() {
-            Some(span) => Error::input(what).file(file).at(format!("line {}", lines.line(span.start))).source(error),
+            Some(span) => {
+                Error::input(what).file(file).at(format!("line {}", lines.line(span.start))).source(error)
+            }
             None => Error::input(what).file(file).source(error),
         };
         error.hint("names with spaces or signs need quotes; a key may appear once")

@@ -52,21 +52,34 @@ impl PolicySet {
 
     fn check_contexts_of(&self, other: &PolicySet) -> Result<()> {
         let listed = || self.contexts.iter().map(String::as_str);
-        if let Some(unknown) = other.contexts.iter().find(|context| self.contexts.binary_search(context).is_err()) {
-            return Err(Error::unknown(Kind::Input, "context", unknown, "contexts of the policies that were run", listed()));
+        if let Some(unknown) =
+            other.contexts.iter().find(|context| self.contexts.binary_search(context).is_err())
+        {
+            return Err(Error::unknown(
+                Kind::Input,
+                "context",
+                unknown,
+                "contexts of the policies that were run",
+                listed(),
+            ));
         }
         if !other.weights_declared {
             return Ok(());
         }
         let hint = "use the same contexts and weights as the policies that were run, or leave them out of the new file";
-        if let Some(missing) = self.contexts.iter().find(|context| other.contexts.binary_search(context).is_err()) {
-            let what = format!("context `{missing}` of the policies that were run is missing from the new ones");
+        if let Some(missing) =
+            self.contexts.iter().find(|context| other.contexts.binary_search(context).is_err())
+        {
+            let what =
+                format!("context `{missing}` of the policies that were run is missing from the new ones");
             return Err(Error::input(what).hint(hint));
         }
         // Both lists are sorted and each contains the other: they are the same.
         for (context, (ours, theirs)) in self.contexts.iter().zip(self.weights.iter().zip(&other.weights)) {
             if (ours - theirs).abs() > SAME_WEIGHT {
-                let what = format!("context `{context}` weighs {theirs} here and {ours} in the policies that were run");
+                let what = format!(
+                    "context `{context}` weighs {theirs} here and {ours} in the policies that were run"
+                );
                 return Err(Error::input(what).hint(hint));
             }
         }
@@ -86,7 +99,9 @@ impl PolicySet {
             let same = ours.len() == theirs.len()
                 && ours.iter().zip(&theirs).all(|(a, b)| a.0 == b.0 && (a.1 - b.1).abs() < SAME_MIXTURE);
             if !same {
-                let what = format!("the policy differs in context `{context}` from the one of that name that was run");
+                let what = format!(
+                    "the policy differs in context `{context}` from the one of that name that was run"
+                );
                 let error = Error::input(what).at(format!("policy `{}`", self.name(own_idx)));
                 return Err(error.hint("give the new policy another name, or make the two the same"));
             }

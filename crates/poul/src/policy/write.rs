@@ -20,7 +20,8 @@ impl PolicySet {
                 out += &format!("{} = {}\n", toml_key(context), toml_actions(&actions));
             }
         }
-        for (kind, group) in [("contexts", &self.attributes.contexts), ("actions", &self.attributes.actions)] {
+        for (kind, group) in [("contexts", &self.attributes.contexts), ("actions", &self.attributes.actions)]
+        {
             for (name, properties) in group {
                 out += &format!("\n[attributes.{kind}.{}]\n", toml_key(name));
                 for (property, value) in properties {
@@ -135,7 +136,8 @@ fn number(value: f64) -> String {
 }
 
 fn toml_key(key: &str) -> String {
-    let bare = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    let bare = !key.is_empty()
+        && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
     if bare { key.to_owned() } else { toml_string(key) }
 }
 
@@ -157,8 +159,10 @@ fn toml_actions(actions: &[(&str, f64)]) -> String {
     if let [(action, 1.0)] = actions {
         return toml_string(action);
     }
-    let actions: Vec<String> =
-        actions.iter().map(|(action, probability)| format!("{} = {}", toml_key(action), number(*probability))).collect();
+    let actions: Vec<String> = actions
+        .iter()
+        .map(|(action, probability)| format!("{} = {}", toml_key(action), number(*probability)))
+        .collect();
     format!("{{ {} }}", actions.join(", "))
 }
 

@@ -30,6 +30,8 @@ mod surface;
 mod synthetic;
 mod truth;
 mod world;
+#[cfg(test)]
+mod world_tests;
 
 pub use params::{Simulation, Valid, scenarios};
 pub use run::{Summary, run};

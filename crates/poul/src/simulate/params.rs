@@ -22,7 +22,7 @@ pub struct Simulation {
     pub rows: u64,
     /// Rows of the test table; a quarter of `rows`. At least 1.
     pub test_rows: Option<u64>,
-    /// Features of a unit; 100. At least 22 in `ride-hailing`, 8 in the others; at most 100,000.
+    /// Features of a unit; 100. At least 22 in `ride-hailing`, 8 in the others; at most 20,000.
     pub features: Option<usize>,
     /// Policies, control included; 8 in `ride-hailing`, 200 in `long-tail`, 30 in `stratified`, 10 in
     /// `observational`. At least 2 (3 in `ride-hailing`, and at most 589); at most 20,000.
@@ -153,7 +153,7 @@ impl Simulation {
             n_train,
             n_test,
             n_truth,
-            n_features: in_range("features", self.features.unwrap_or(100), (min_features, 100_000), name)?,
+            n_features: in_range("features", self.features.unwrap_or(100), (min_features, 20_000), name)?,
             n_policies,
             n_contexts: in_range("contexts", self.contexts.unwrap_or(default_contexts), context_range, name)?,
             n_actions: in_range("actions", self.actions.unwrap_or(default_actions), action_range, name)?,

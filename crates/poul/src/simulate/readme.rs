@@ -1,14 +1,13 @@
 //! The README of a simulated folder: what the data are, what the columns mean, what to try.
 
-use super::params::{Scenario, Valid, scenarios};
+use super::params::{Scenario, Valid};
 use super::world::Setting;
 
 /// The text of `README.md`.
 pub(super) fn text(params: &Valid, setting: &Setting) -> String {
     let name = params.scenario.name();
-    let what = scenarios().iter().find(|(known, _)| *known == name).map_or("", |(_, what)| what);
     let sections = [
-        format!("# Simulated experiment: {name}\n\n{what}.\n\n{}\n", story(params)),
+        format!("# Simulated experiment: {name}\n\n{}\n", story(params)),
         format!("Made by\n\n```\n{}\n```\n", command(params)),
         files(params),
         columns(params),
@@ -30,19 +29,19 @@ fn story(params: &Valid) -> &'static str {
              the effects have drifted a little."
         }
         Scenario::LongTail => {
-            "Policies are assigned at random with Zipf shares: a few are frequent, most are rare, and a fifth is \
-             never run. Half of the policies are\nnear-copies of others, with one to three contexts changed."
+            "Policies are assigned at random with Zipf shares: a few are frequent, most are rare. Half of the policies are\nnear-copies \
+             of others, with one to three contexts changed."
         }
         Scenario::Stratified => {
             "Policies are assigned at random within five strata, with probabilities that differ between strata \
              (`strata.csv`). Strata are cut from a score\nthat also drives the outcome, so arms are not comparable \
-             without them. Test rows are assigned in the same way. A fifth of the policies is\nnever run."
+             without them. Test rows are assigned in the same way."
         }
         Scenario::Observational => {
             "Nobody randomised: the probability of a policy depends on features that also drive the outcome, so raw \
              differences between arms are biased.\nOverlap holds: every policy that is run has a propensity of at \
              least 0.2 / (number of policies) for every unit. Test rows are assigned\nin the same way; their true \
-             propensities are in `truth_propensity.parquet`. A fifth of the policies is never run."
+             propensities are in `truth_propensity.parquet`."
         }
     }
 }
@@ -176,7 +175,7 @@ fn examples(params: &Valid, setting: &Setting) -> String {
         (_, None) => &setting.policies.names[1],
     };
     let roles = format!("--policies policies.toml --control control {roles}");
-    [
+    let mut commands = vec![
         format!("poul check train.parquet {roles}"),
         format!("poul fit train.parquet {roles} --out model.poul"),
         format!(
@@ -184,8 +183,11 @@ fn examples(params: &Valid, setting: &Setting) -> String {
         ),
         "poul evaluate model.poul test.parquet --json metrics.json --report report.html".to_string(),
         format!("poul policy nearest {policy} --policies policies.toml"),
-    ]
-    .join("\n")
+    ];
+    if params.scenario == Scenario::RideHailing {
+        commands.insert(4, "poul evaluate model.poul test.parquet --population core --policy T2".to_string());
+    }
+    commands.join("\n")
 }
 
 fn table<'a>(title: &str, head: [&str; 2], rows: impl Iterator<Item = (&'a str, &'a str)>) -> String {

@@ -61,7 +61,8 @@ mod tests {
         let n = 100_000;
         let (a, b, shifted) = (mask(1, 0, n), mask(2, 0, n), mask(1, 1, n));
         let mean = |y: &[f32]| y.iter().map(|y| f64::from(*y)).sum::<f64>() / n as f64;
-        let both = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(a * b)).sum::<f64>() / n as f64;
+        let both =
+            |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(a * b)).sum::<f64>() / n as f64;
         // Five standard errors.
         assert!((mean(&a) - 0.7).abs() < 5.0 * (0.21 / n as f64).sqrt());
         for other in [&b, &shifted] {

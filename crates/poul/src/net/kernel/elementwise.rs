@@ -76,7 +76,7 @@ kernels! {
             Unary::Reciprocal => map(x, y, |x| 1.0 / x),
             Unary::Abs => map(x, y, f32::abs),
             Unary::Affine(factor, shift) => map(x, y, |x| x * factor + shift),
-            Unary::Clamp(low, high) => map(x, y, |x| x.max(low).min(high)),
+            Unary::Clamp(low, high) => map(x, y, |x| if x < low { low } else if x > high { high } else { x }),
         }
     }
 
@@ -214,14 +214,7 @@ fn bias_map(y: &mut [f32], bias: &[f32], f: impl Fn(f32) -> f32) {
 }
 
 #[inline(always)]
-fn map_pair(
-    repeat: Repeat,
-    n_cols: usize,
-    a: &[f32],
-    b: &[f32],
-    y: &mut [f32],
-    f: impl Fn(f32, f32) -> f32,
-) {
+fn map_pair(repeat: Repeat, n_cols: usize, a: &[f32], b: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32) {
     for (i, (a, y)) in a.chunks_exact(n_cols).zip(y.chunks_exact_mut(n_cols)).enumerate() {
         match repeat {
             Repeat::Row => y.iter_mut().zip(a).zip(b).for_each(|((y, a), b)| *y = f(*a, *b)),
@@ -231,14 +224,7 @@ fn map_pair(
 }
 
 #[inline(always)]
-fn add_pair(
-    repeat: Repeat,
-    n_cols: usize,
-    a: &[f32],
-    b: &[f32],
-    y: &mut [f32],
-    f: impl Fn(f32, f32) -> f32,
-) {
+fn add_pair(repeat: Repeat, n_cols: usize, a: &[f32], b: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32) {
     for (i, (a, y)) in a.chunks_exact(n_cols).zip(y.chunks_exact_mut(n_cols)).enumerate() {
         match repeat {
             Repeat::Row => y.iter_mut().zip(a).zip(b).for_each(|((y, a), b)| *y += f(*a, *b)),

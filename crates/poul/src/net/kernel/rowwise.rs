@@ -176,7 +176,7 @@ mod tests {
         let (mut y, mut log_sum) = ([0.0; 3], [0.0]);
         softmax(3, &[1000.0, 1000.0, -1000.0], &mut y, &mut log_sum);
         assert!((y[0] - 0.5).abs() < 1e-6 && (y[1] - 0.5).abs() < 1e-6 && y[2] < 1e-30);
-        assert!((log_sum[0] - 1000.693_1).abs() < 1e-3);
+        assert!((log_sum[0] - 1_000.693_1).abs() < 1e-3);
     }
 
     #[test]

@@ -50,7 +50,8 @@ impl Tape<'_> {
     ) -> Var {
         let (n_table, n_cols) = self.shape(table);
         let is_selected = selected.is_some();
-        let (top, n_selected) = selected.map_or((None, rows.n_rows()), |selected| self.stage_indices(selected));
+        let (top, n_selected) =
+            selected.map_or((None, rows.n_rows()), |selected| self.stage_indices(selected));
         let fits = rows.n_cols() == n_table && top.is_none_or(|top| (top as usize) < rows.n_rows());
         if !self.require(fits, || {
             let (n_rows, n_cols) = (rows.n_rows(), rows.n_cols());

@@ -20,7 +20,6 @@ use self::response::{UserResponse, cost_functional, gmv_functional};
 use self::users::{Latent, User, poisson};
 use super::features::{Features, factors};
 use super::params::Valid;
-use super::policies::PolicyTable;
 use super::synthetic::feature_fields;
 use super::world::{Contrasts, Part, Response, Setting, World, dot, mean_and_sd};
 use crate::{Rng, Seed};
@@ -65,12 +64,10 @@ pub(super) struct Units {
 /// Draws the world.
 pub(super) fn world(params: &Valid, seed: Seed) -> RideHailing {
     let policies = variants::policies(params.n_policies);
-    let functionals: [fn(&PolicyTable, &[f64]) -> Vec<f64>; 2] = [gmv_functional, cost_functional];
-    let contrasts = functionals.map(|functional| {
-        let values: Vec<_> =
-            policies.mixtures().iter().map(|mixture| functional(&policies, mixture)).collect();
-        Contrasts::against_control(&values)
-    });
+    let mixtures = policies.mixtures();
+    let gmv: Vec<_> = mixtures.iter().map(|mixture| gmv_functional(&policies, mixture)).collect();
+    let cost: Vec<_> = mixtures.iter().map(|mixture| cost_functional(&policies, mixture)).collect();
+    let contrasts = vec![Contrasts::against_control(&gmv), Contrasts::against_control(&cost)];
     let n_numeric = params.n_features - N_NAMED_FEATURES;
     let mut fields = users::fields();
     fields.extend(feature_fields("f", n_numeric));
@@ -81,7 +78,7 @@ pub(super) fn world(params: &Valid, seed: Seed) -> RideHailing {
             shares: variants::shares(params.n_policies),
             policies,
             outcomes: vec!["gmv", "cost"],
-            contrasts: contrasts.into(),
+            contrasts,
             fields,
         },
         features: Features::draw(n_numeric, N_FACTORS, seed.child("features")),

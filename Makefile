@@ -1,0 +1,38 @@
+# Bare `make` lists the targets.
+CARGO ?= cargo
+PYTHON ?= python3
+export CARGO_TERM_COLOR ?= auto
+
+.DEFAULT_GOAL := help
+.PHONY: help test format lint rust docs metrics bench clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+test: format lint rust docs metrics ## everything CI runs: formatting, lints, tests, docs, comparison with other packages
+
+format: ## check formatting
+	$(CARGO) fmt --all --check
+
+lint: ## clippy, warnings are errors
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+rust: ## unit, property, snapshot and documentation tests
+	$(CARGO) test --workspace --locked
+
+docs: ## build the API documentation, warnings are errors
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+metrics: ## compare every named metric with causalml and scikit-uplift, where Python can install them
+	$(CARGO) build --locked -p poul --example metrics_json
+	@$(PYTHON) tests/metrics/compare.py --venv target/metrics-venv --binary target/debug/examples/metrics_json; \
+	status=$$?; \
+	if [ $$status -eq 77 ]; then echo "SKIPPED: comparison with causalml and scikit-uplift (could not be installed here)"; \
+	else exit $$status; fi
+
+bench: ## speed of reading and of the metrics
+	$(CARGO) run --release --locked -p poul --example bench_read
+	$(CARGO) run --release --locked -p poul --example bench_metrics
+
+clean: ## remove what was built
+	$(CARGO) clean

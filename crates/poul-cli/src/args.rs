@@ -1,0 +1,306 @@
+//! The flags of every command, as typed. `settings` turns them into checked settings.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+/// Uplift estimation for combinatorial treatments: from Parquet to a decision one can trust.
+#[derive(Parser)]
+#[command(name = "poul", version, max_term_width = 110, arg_required_else_help = true)]
+#[command(after_help = "Start with `poul quickstart`. Every command has examples: `poul check --help`.\n\
+    Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 could not write, 1 anything else.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Simulate an experiment, check it and score predictions: the whole tour
+    Quickstart(Quickstart),
+    /// Write an experiment whose true effects are known
+    Simulate(Simulate),
+    /// Validate and profile data: arms, sample ratio, balance, coverage, suspicious columns
+    Check(Check),
+    /// Score predicted effects: AUUC, Qini, calibration, with intervals
+    Evaluate(Evaluate),
+    /// Work with policy files: show, diff, distance, nearest
+    #[command(subcommand)]
+    Policy(Policy),
+}
+
+/// Flags that every command takes.
+#[derive(ClapArgs)]
+#[command(next_help_heading = "Every command")]
+pub(crate) struct Common {
+    /// Root of all random streams; a seed gives the same bytes on any number of threads
+    #[arg(long, global = true, default_value_t = 3407, value_name = "N")]
+    pub(crate) seed: u64,
+    /// Threads to use [default: all cores]
+    #[arg(long, global = true, value_name = "N")]
+    pub(crate) threads: Option<usize>,
+    /// Memory for encoded data, such as 4GiB or 512MB; beyond it a scratch file is used [default: half of the machine's]
+    #[arg(long, global = true, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
+    /// Only errors on stderr
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+}
+
+/// Which column is what; the same names stand under `[data]` in a configuration file.
+#[derive(ClapArgs, Default)]
+#[command(next_help_heading = "Roles of columns")]
+pub(crate) struct RoleArgs {
+    /// Settings file; flags win over it
+    #[arg(long, value_name = "poul.toml")]
+    pub(crate) config: Option<PathBuf>,
+    /// Column that names each row's policy [default: policy]
+    #[arg(long, value_name = "COL", conflicts_with = "treatment_columns")]
+    pub(crate) treatment: Option<String>,
+    /// Factorial treatment: each column is a context, each value an action
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    pub(crate) treatment_columns: Vec<String>,
+    /// Outcome column (repeatable)
+    #[arg(long, value_name = "COL", value_delimiter = ',')]
+    pub(crate) outcome: Vec<String>,
+    /// The policy that others are compared with [default: control]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) control: Option<String>,
+    /// Feature columns [default: every column without another role]
+    #[arg(long, value_name = "GLOB,…", value_delimiter = ',')]
+    pub(crate) features: Vec<String>,
+    /// Columns that are not features
+    #[arg(long, value_name = "GLOB,…", value_delimiter = ',')]
+    pub(crate) exclude: Vec<String>,
+    /// Sample weights
+    #[arg(long, value_name = "COL")]
+    pub(crate) weight: Option<String>,
+    /// Units assigned together: split, permuted and resampled as one
+    #[arg(long, value_name = "COL")]
+    pub(crate) cluster: Option<String>,
+    /// Strata within which policies were assigned
+    #[arg(long, value_name = "COL")]
+    pub(crate) stratum: Option<String>,
+    /// Columns with each policy's assignment probability
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) propensity: Option<String>,
+    /// Your own prediction of an outcome without treatment effects (repeatable)
+    #[arg(long, value_name = "OUTCOME=COL", action = ArgAction::Append)]
+    pub(crate) prediction: Vec<String>,
+    /// Rows to keep, such as 'core = 1 and city != "Rome"'
+    #[arg(long, value_name = "EXPR")]
+    pub(crate) population: Option<String>,
+    /// Time column (never a feature)
+    #[arg(long, value_name = "COL")]
+    pub(crate) time: Option<String>,
+    /// Columns that identify a row (never features)
+    #[arg(long, value_name = "COL,…", value_delimiter = ',')]
+    pub(crate) id: Vec<String>,
+    /// How policies were assigned [default: randomized]
+    #[arg(long, value_enum)]
+    pub(crate) design: Option<Design>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum Design {
+    /// The same probabilities for every row
+    Randomized,
+    /// Probabilities that depend on the stratum alone
+    Stratified,
+    /// Assignment that depends on the features
+    Observational,
+}
+
+/// Where the policies are defined.
+#[derive(ClapArgs, Default)]
+#[command(next_help_heading = "Policies")]
+pub(crate) struct PolicyArgs {
+    /// Policy file: .toml, .json, or long form .csv / .parquet
+    #[arg(long, value_name = "FILE")]
+    pub(crate) policies: Option<PathBuf>,
+    /// Context weights: a table `context,weight`
+    #[arg(long, value_name = "FILE", conflicts_with = "exposure_log")]
+    pub(crate) contexts: Option<PathBuf>,
+    /// Estimate context weights from a log: a table `context,count`, or any table with --context-column
+    #[arg(long, value_name = "FILE")]
+    pub(crate) exposure_log: Option<PathBuf>,
+    /// Column of contexts in the exposure log, one row per exposure
+    #[arg(long, value_name = "COL", requires = "exposure_log")]
+    pub(crate) context_column: Option<String>,
+}
+
+#[derive(ClapArgs)]
+#[command(after_help = "Examples:
+  poul quickstart
+  poul quickstart --out tour --rows 200000")]
+pub(crate) struct Quickstart {
+    /// Folder to write to
+    #[arg(long, value_name = "DIR", default_value = "poul-quickstart")]
+    pub(crate) out: PathBuf,
+    /// Training rows to simulate, and as many test rows
+    #[arg(long, value_name = "N", default_value_t = 50_000)]
+    pub(crate) rows: u64,
+}
+
+#[derive(ClapArgs)]
+#[command(after_help = "Examples:
+  poul simulate --out rides
+  poul simulate --out tail --scenario long-tail --rows 40000 --policies 60 --features 40
+  poul simulate --out paper --rows 3820637 --features 723
+
+Writes train.parquet, test.parquet, policies.toml, truth.parquet and a README.md that explains them.")]
+pub(crate) struct Simulate {
+    /// Folder to write to
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// ride-hailing, long-tail, stratified or observational
+    #[arg(long, value_name = "NAME", default_value = "ride-hailing")]
+    pub(crate) scenario: String,
+    /// Training rows
+    #[arg(long, value_name = "N")]
+    pub(crate) rows: Option<u64>,
+    /// Test rows
+    #[arg(long, value_name = "N")]
+    pub(crate) test_rows: Option<u64>,
+    /// Feature columns [default: 100]
+    #[arg(long, value_name = "N")]
+    pub(crate) features: Option<usize>,
+    /// Policies, control among them
+    #[arg(long, value_name = "N")]
+    pub(crate) policies: Option<usize>,
+    /// Contexts
+    #[arg(long, value_name = "N")]
+    pub(crate) contexts: Option<usize>,
+    /// Actions
+    #[arg(long, value_name = "N")]
+    pub(crate) actions: Option<usize>,
+    /// Noise of the outcome, as a multiple of the standard deviation of the effect (ride-hailing: sd of log GMV)
+    #[arg(long, value_name = "X")]
+    pub(crate) noise: Option<f64>,
+    /// Test rows whose true effects are written [default: all, at most 5 million pairs of row and policy]
+    #[arg(long, value_name = "N")]
+    pub(crate) truth_rows: Option<u64>,
+}
+
+#[derive(ClapArgs)]
+#[command(after_help = "Examples:
+  poul check rides/train.parquet --policies rides/policies.toml --outcome gmv,cost --id user_id
+  poul check mail.csv.gz --treatment segment --control 'No E-Mail' --outcome visit --exclude spend,conversion
+  poul check profiles.csv --treatment-columns Education,Gender,Job --outcome chosen --cluster respondent
+  poul check rides/train.parquet --policies rides/policies.toml --outcome gmv --shares control=0.4,T1=0.3,T2=0.3")]
+pub(crate) struct Check {
+    /// Parquet, CSV(.gz) or Arrow: a file, a folder or a quoted glob
+    pub(crate) data: String,
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
+    #[command(flatten)]
+    pub(crate) roles: RoleArgs,
+    /// Assignment shares as declared, for the sample-ratio test; they are normalised
+    #[arg(long, value_name = "POLICY=SHARE,…", value_delimiter = ',')]
+    pub(crate) shares: Vec<String>,
+    /// Permutations for the balance test
+    #[arg(long, value_name = "N", default_value_t = 199)]
+    pub(crate) permutations: usize,
+    /// Write the profile as JSON to a file, or to stdout with `-` (then no table is printed)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<String>,
+}
+
+#[derive(ClapArgs)]
+#[command(after_help = "Examples:
+  poul evaluate scored.parquet --effects tau --treatment arm --outcome gmv --policy T2 --against control
+  poul evaluate scored.csv --effects T1=tau_t1 --effects T2=tau_t2 --outcome gmv --json metrics.json
+  poul evaluate scored.csv --effects gmv:T1=a --effects cost:T1=b --outcome gmv,cost --cluster household")]
+pub(crate) struct Evaluate {
+    /// The data with the predicted effects
+    #[arg(value_name = "DATA")]
+    pub(crate) data: String,
+    /// Column of predicted effects: COL, POLICY=COL or OUTCOME:POLICY=COL (repeatable)
+    #[arg(long, value_name = "SPEC", required = true)]
+    pub(crate) effects: Vec<String>,
+    /// Column of true effects, where they are known; the same forms as --effects
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) truth: Vec<String>,
+    /// Policies to score [default: every policy in the data but the one compared with]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) policy: Vec<String>,
+    /// The policy compared with [default: the control]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) against: Option<String>,
+    #[command(flatten)]
+    pub(crate) roles: RoleArgs,
+    /// Set one outcome against another as the targeted share grows
+    #[arg(long, value_name = "VALUE,COST")]
+    pub(crate) cost_curve: Option<String>,
+    /// Bootstrap draws for the intervals; 0 for none
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub(crate) draws: usize,
+    /// Level of the intervals
+    #[arg(long, value_name = "P", default_value_t = 0.9)]
+    pub(crate) level: f64,
+    /// Write all metrics as JSON to a file, or to stdout with `-` (then no table is printed)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<String>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Policy {
+    /// What each policy does: contexts, weights, actions
+    #[command(
+        after_help = "Examples:\n  poul policy show --policies policies.toml\n  poul policy show T2 --policies policies.toml"
+    )]
+    Show(PolicyShow),
+    /// Which contexts differ between two policies, and how much mass moved
+    #[command(after_help = "Example:\n  poul policy diff T1 T2 --policies policies.toml")]
+    Diff(PolicyPair),
+    /// The distance d_Π between two policies, from 0 (the same mixture) to 2 (nothing shared)
+    #[command(after_help = "Example:\n  poul policy distance T1 T2 --policies policies.toml")]
+    Distance(PolicyPair),
+    /// The policies closest to one
+    #[command(after_help = "Example:\n  poul policy nearest T2 --policies policies.toml --count 3")]
+    Nearest(PolicyNearest),
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct PolicyShow {
+    /// Policies to show [default: all]
+    #[arg(value_name = "POLICY")]
+    pub(crate) names: Vec<String>,
+    #[command(flatten)]
+    pub(crate) file: PolicyFile,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct PolicyPair {
+    /// One policy
+    #[arg(value_name = "A")]
+    pub(crate) a: String,
+    /// The other
+    #[arg(value_name = "B")]
+    pub(crate) b: String,
+    #[command(flatten)]
+    pub(crate) file: PolicyFile,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct PolicyNearest {
+    /// The policy
+    #[arg(value_name = "POLICY")]
+    pub(crate) name: String,
+    /// How many to list
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) count: usize,
+    #[command(flatten)]
+    pub(crate) file: PolicyFile,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct PolicyFile {
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
+    /// JSON on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,192 @@
+//! `poul check`: validate and profile a data set.
+
+use poul::check::{Level, Params, Profile, profile};
+use poul::data::{Columns, Need, Source};
+use poul::policy::PolicySet;
+use poul::{Error, Progress, Result};
+
+use crate::args::{Check, Common};
+use crate::commands::{print, write_json};
+use crate::number::{count, percent, significant};
+use crate::progress::Terminal;
+use crate::settings::DataSettings;
+use crate::table::Table;
+
+pub(crate) fn run(args: &Check, common: &Common, terminal: &Terminal) -> Result<()> {
+    let mut settings = DataSettings::load(&args.roles, &args.policy)?;
+    settings.declare_shares(&args.shares)?;
+    if settings.roles.outcome.is_empty() {
+        return Err(Error::usage("no outcome is named").hint("name one: --outcome COL"));
+    }
+    let source = Source::open(&args.data)?;
+    let mut columns = settings.roles.check(source.schema(), Need::FIT)?;
+    let policies = policies(&settings, &source, &columns, terminal)?;
+    columns.control = control(&settings, &policies)?;
+    let params = Params {
+        shares: settings.shares,
+        permutations: args.permutations,
+        seed: common.seed,
+        ..Params::default()
+    };
+    let profile = profile(&source, &columns, &policies, &params, terminal)?;
+    match args.json.as_deref() {
+        Some("-") => write_json("-", &profile),
+        target => {
+            if let Some(target) = target {
+                write_json(target, &profile)?;
+            }
+            print(summary(&profile))
+        }
+    }
+}
+
+/// The policies of the file, or those that the data speak of.
+pub(crate) fn policies(
+    settings: &DataSettings,
+    source: &Source,
+    columns: &Columns,
+    progress: &dyn Progress,
+) -> Result<PolicySet> {
+    match settings.policies.read()? {
+        Some(_) if columns.factorial => {
+            Err(Error::usage("--policies and --treatment-columns exclude each other")
+                .hint("factorial columns define their own policies"))
+        }
+        Some(policies) => Ok(policies),
+        None => PolicySet::from_data(source, columns, settings.policies.weights()?.as_ref(), progress),
+    }
+}
+
+/// The control: as named, which must exist; or `control`, if there is such a policy.
+pub(crate) fn control(settings: &DataSettings, policies: &PolicySet) -> Result<Option<String>> {
+    match &settings.roles.control {
+        Some(name) => {
+            policies.require(name).map_err(|error| error.at("control"))?;
+            Ok(Some(name.clone()))
+        }
+        None => Ok(policies.index("control").map(|_| "control".to_string())),
+    }
+}
+
+/// The profile, for a person.
+pub(crate) fn summary(profile: &Profile) -> String {
+    let mut text = String::new();
+    let features: Vec<String> = profile.features.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
+    text.push_str(&format!("{} rows", count(profile.rows)));
+    if profile.units != profile.rows {
+        text.push_str(&format!(" in {} clusters", count(profile.units)));
+    }
+    text.push_str(&format!(
+        ", features: {} ({} encoded columns)\n\n",
+        features.join(", "),
+        profile.encoded_columns
+    ));
+    text.push_str(&outcomes(profile));
+    text.push_str(&arms(profile));
+    if let Some(ratio) = &profile.sample_ratio {
+        text.push_str(&format!(
+            "Sample ratio against declared shares: χ²({}) = {:.2}, p = {}\n\n",
+            ratio.degrees,
+            ratio.statistic,
+            significant(ratio.p_value)
+        ));
+    }
+    text.push_str(&balance(profile));
+    text.push_str(&atoms(profile));
+    text.push_str(&findings(profile));
+    text
+}
+
+fn outcomes(profile: &Profile) -> String {
+    let mut table = Table::new(["outcome", "mean", "sd", "min", "max", "zeros", "kind"]);
+    for outcome in &profile.outcomes {
+        table.row([
+            outcome.outcome.clone(),
+            significant(outcome.mean),
+            significant(outcome.sd),
+            significant(outcome.min),
+            significant(outcome.max),
+            percent(outcome.zeros),
+            if outcome.binary { "0/1" } else { "number" }.to_string(),
+        ]);
+    }
+    format!("{table}\n")
+}
+
+fn arms(profile: &Profile) -> String {
+    const SHOWN: usize = 15;
+    let mut arms: Vec<_> = profile.arms.iter().collect();
+    arms.sort_by(|a, b| b.rows.cmp(&a.rows).then_with(|| a.policy.cmp(&b.policy)));
+    let mut table = Table::new(["policy", "rows", "share", "declared", "mean outcomes"]);
+    for arm in arms.iter().take(SHOWN) {
+        let means: Vec<String> = arm.outcome_means.iter().map(|mean| significant(*mean)).collect();
+        let control = profile.control.as_ref() == Some(&arm.policy);
+        table.row([
+            if control { format!("{} *", arm.policy) } else { arm.policy.clone() },
+            count(arm.rows),
+            percent(arm.share),
+            arm.declared.map_or_else(|| "–".to_string(), percent),
+            means.join("  "),
+        ]);
+    }
+    let more = arms.len().saturating_sub(SHOWN);
+    let rest = if more > 0 { format!("and {more} more policies\n") } else { String::new() };
+    let star = if profile.control.is_some() { "* control\n" } else { "" };
+    format!("{table}{rest}{star}\n")
+}
+
+fn balance(profile: &Profile) -> String {
+    let mut text = String::new();
+    if let Some(test) = &profile.balance {
+        text.push_str(&format!(
+            "Balance: permutation test p = {:.3} ({} permutations of {} rows)\n",
+            test.p_value,
+            test.permutations,
+            count(test.rows as u64)
+        ));
+    }
+    let mut table = Table::new(["largest differences", "policy", "in sd"]).left(2);
+    for imbalance in profile.imbalances.iter().take(5) {
+        table.row([
+            imbalance.column.clone(),
+            imbalance.group.clone(),
+            format!("{:+.3}", imbalance.difference),
+        ]);
+    }
+    if !table.is_empty() {
+        text.push_str(&table.to_string());
+    }
+    text + "\n"
+}
+
+fn atoms(profile: &Profile) -> String {
+    const SHOWN: usize = 8;
+    let mut atoms: Vec<_> = profile.atoms.iter().collect();
+    atoms.sort_by(|a, b| (a.rows, &a.context, &a.action).cmp(&(b.rows, &b.context, &b.action)));
+    let mut table = Table::new(["least covered atoms", "rows", "policies", "share"]);
+    for atom in atoms.iter().take(SHOWN) {
+        table.row([
+            format!("{}:{}", atom.context, atom.action),
+            count(atom.rows),
+            count(atom.policies as u64),
+            percent(atom.share),
+        ]);
+    }
+    format!("{} atoms\n{table}\n", profile.atoms.len())
+}
+
+fn findings(profile: &Profile) -> String {
+    if profile.findings.is_empty() {
+        return "Nothing to worry about.\n".to_string();
+    }
+    let mut text = String::new();
+    for finding in &profile.findings {
+        let level = match finding.level {
+            Level::Problem => "PROBLEM",
+            Level::Warning => "warning",
+            Level::Note => "note",
+        };
+        text.push_str(&format!("{level}: {}\n    {}\n", finding.what, finding.hint));
+    }
+    text
+}

@@ -1,0 +1,320 @@
+//! `poul evaluate`: score columns of predicted effects, whoever predicted them.
+
+use std::collections::BTreeMap;
+
+use poul::data::{Columns, Labels, Need, Roles, RowReader, Source, numbers};
+use poul::evaluate::{Bootstrap, CostPair, Effects, Evaluation, Metrics, Outcome, Params, Scored};
+use poul::policy::{Assigner, PolicySet};
+use poul::{Error, Progress, Result, Seed};
+
+use crate::args::{Common, Evaluate, PolicyArgs};
+use crate::commands::{print, write_json};
+use crate::number::{count, optional};
+use crate::progress::Terminal;
+use crate::settings::{DataSettings, split};
+use crate::table::Table;
+
+pub(crate) fn run(args: &Evaluate, common: &Common, terminal: &Terminal) -> Result<()> {
+    let settings = DataSettings::load(&args.roles, &PolicyArgs::default())?;
+    let effects = specs(&args.effects, "--effects")?;
+    let truth = specs(&args.truth, "--truth")?;
+    let score_columns: Vec<String> = effects.iter().chain(&truth).map(|spec| spec.column.clone()).collect();
+    let source = Source::open(&args.data)?;
+    let mut roles = settings.roles.clone();
+    // The scores are read as the features of the table; the table's own features are not needed.
+    roles.features = score_columns;
+    roles.exclude.clear();
+    let columns = roles.check(source.schema(), Need::FIT).map_err(|error| explain_outcome(error, &roles))?;
+    let policies = PolicySet::from_data(&source, &columns, None, terminal)?;
+    let against = args.against.as_deref().unwrap_or(settings.control());
+    let against = policies.require(against).map_err(|error| error.at("the policy compared with"))?;
+    let chosen = chosen_policies(args, &policies, against)?;
+    let table = Rows::read(&source, &columns, &policies, terminal)?;
+
+    let assigned = assign_specs(&effects, &columns, &policies, &chosen, "--effects")?;
+    let truths = assign_specs(&truth, &columns, &policies, &chosen, "--truth")?;
+    let effects: Vec<Effects<'_>> = assigned
+        .iter()
+        .map(|(&(policy, outcome), column)| Effects {
+            policy,
+            outcome: Some(outcome),
+            values: &table.scores[*column],
+            truth: truths.get(&(policy, outcome)).map(|column| table.scores[*column].as_slice()),
+        })
+        .collect();
+    let outcomes: Vec<Outcome<'_>> = columns
+        .outcomes
+        .iter()
+        .zip(&table.outcomes)
+        .enumerate()
+        .map(|(idx, (name, values))| Outcome { name, values, prediction: table.prediction(idx) })
+        .collect();
+    let scored = Scored {
+        outcomes: &outcomes,
+        policies: policies.names(),
+        arm: &table.arm,
+        against,
+        effects: &effects,
+        weight: table.weight.as_deref(),
+        cluster: table.cluster.as_deref(),
+        propensity: None,
+    };
+    let params = Params {
+        bootstrap: Bootstrap { draws: args.draws, level: args.level, seed: Seed::new(common.seed) },
+        cost: args.cost_curve.as_deref().map(cost_pair).transpose()?,
+        ..Params::default()
+    };
+    let evaluation = poul::evaluate::evaluate(&scored, &params.check()?, terminal)?;
+    match args.json.as_deref() {
+        Some("-") => write_json("-", &evaluation),
+        target => {
+            if let Some(target) = target {
+                write_json(target, &evaluation)?;
+            }
+            print(summary(&evaluation))
+        }
+    }
+}
+
+/// What `--effects` or `--truth` names: a column, for one policy or all, one outcome or all.
+struct Spec {
+    outcome: Option<String>,
+    policy: Option<String>,
+    column: String,
+}
+
+fn specs(entries: &[String], flag: &str) -> Result<Vec<Spec>> {
+    let parse = |entry: &String| {
+        if !entry.contains('=') {
+            return Ok(Spec { outcome: None, policy: None, column: entry.clone() });
+        }
+        let (target, column) = split(entry, flag, "COL, POLICY=COL or OUTCOME:POLICY=COL")?;
+        let (outcome, policy) = match target.split_once(':') {
+            Some((outcome, policy)) => (Some(outcome.to_string()), policy),
+            None => (None, target),
+        };
+        Ok(Spec { outcome, policy: Some(policy.to_string()), column: column.to_string() })
+    };
+    entries.iter().map(parse).collect()
+}
+
+/// The column for each (policy, outcome). A more exact spec wins over a general one.
+fn assign_specs<'s>(
+    specs: &'s [Spec],
+    columns: &Columns,
+    policies: &PolicySet,
+    chosen: &[usize],
+    flag: &str,
+) -> Result<BTreeMap<(usize, usize), &'s str>> {
+    let mut assigned = BTreeMap::new();
+    let mut ordered: Vec<&Spec> = specs.iter().collect();
+    ordered.sort_by_key(|spec| usize::from(spec.policy.is_some()) + usize::from(spec.outcome.is_some()));
+    for spec in ordered {
+        let of_policies = match &spec.policy {
+            Some(name) => vec![policies.require(name).map_err(|error| error.at(flag))?],
+            None => chosen.to_vec(),
+        };
+        let of_outcomes: Vec<usize> = match &spec.outcome {
+            Some(name) => {
+                let known = columns.outcomes.iter().map(String::as_str);
+                let unknown =
+                    || Error::unknown(poul::Kind::Usage, "outcome", name, "outcomes", known).at(flag);
+                vec![columns.outcomes.iter().position(|outcome| outcome == name).ok_or_else(unknown)?]
+            }
+            None => (0..columns.outcomes.len()).collect(),
+        };
+        for policy in of_policies.iter().filter(|policy| chosen.contains(policy)) {
+            for outcome in &of_outcomes {
+                assigned.insert((*policy, *outcome), spec.column.as_str());
+            }
+        }
+    }
+    Ok(assigned)
+}
+
+fn chosen_policies(args: &Evaluate, policies: &PolicySet, against: usize) -> Result<Vec<usize>> {
+    if !args.policy.is_empty() {
+        let chosen: Vec<usize> =
+            args.policy.iter().map(|name| policies.require(name)).collect::<Result<_>>()?;
+        if chosen.contains(&against) {
+            let name = policies.name(against);
+            return Err(Error::usage(format!("`{name}` is compared with itself"))
+                .hint("choose another --policy or --against"));
+        }
+        return Ok(chosen);
+    }
+    let chosen: Vec<usize> = (0..policies.len()).filter(|policy| *policy != against).collect();
+    if chosen.is_empty() {
+        let name = policies.name(against);
+        return Err(Error::input(format!("every row has the policy `{name}`"))
+            .hint("an effect needs two policies; check the treatment column and the population filter"));
+    }
+    Ok(chosen)
+}
+
+fn explain_outcome(error: Error, roles: &Roles) -> Error {
+    match roles.outcome.is_empty() {
+        true => Error::usage("no outcome is named").hint("name one: --outcome COL"),
+        false => error,
+    }
+}
+
+fn cost_pair(text: &str) -> Result<CostPair> {
+    let (value, cost) = text.split_once(',').ok_or_else(|| {
+        Error::usage(format!("--cost-curve: `{text}` is not of the form VALUE,COST"))
+            .hint("write --cost-curve gmv,cost")
+    })?;
+    Ok(CostPair { value: value.trim().to_string(), cost: cost.trim().to_string() })
+}
+
+/// The table as columns.
+struct Rows {
+    arm: Vec<u32>,
+    outcomes: Vec<Vec<f64>>,
+    scores: BTreeMap<String, Vec<f64>>,
+    weight: Option<Vec<f64>>,
+    cluster: Option<Vec<u32>>,
+    predictions: BTreeMap<usize, Vec<f64>>,
+}
+
+impl Rows {
+    fn read(
+        source: &Source,
+        columns: &Columns,
+        policies: &PolicySet,
+        progress: &dyn Progress,
+    ) -> Result<Self> {
+        let mut rows = Self {
+            arm: Vec::new(),
+            outcomes: vec![Vec::new(); columns.outcomes.len()],
+            scores: columns.features.iter().map(|feature| (feature.name.clone(), Vec::new())).collect(),
+            weight: columns.weight.as_ref().map(|_| Vec::new()),
+            cluster: columns.cluster.as_ref().map(|_| Vec::new()),
+            predictions: BTreeMap::new(),
+        };
+        let mut reader = RowReader::new(source, columns)?;
+        let mut assigner = Assigner::new(policies, columns);
+        progress.start("Reading effects", "rows", source.n_rows());
+        while let Some(batch) = reader.next_batch()? {
+            let labels: Vec<&Labels> =
+                (0..columns.treatment.len()).map(|column| reader.labels(column)).collect();
+            rows.arm.extend(assigner.assign(&batch.treatment, &labels, &batch.rows)?);
+            for (all, values) in rows.outcomes.iter_mut().zip(&batch.outcomes) {
+                all.extend_from_slice(values);
+            }
+            for (feature, array) in columns.features.iter().zip(&batch.features) {
+                let Some(values) = numbers(array.as_ref()) else {
+                    return Err(
+                        Error::input("effects must be numbers").at(format!("column `{}`", feature.name))
+                    );
+                };
+                if let Some(row) = values.iter().position(|value| !value.is_finite()) {
+                    return Err(Error::input("the predicted effect is null or not finite")
+                        .at(format!("row {}", batch.rows[row] + 1))
+                        .at(format!("column `{}`", feature.name))
+                        .hint(format!(
+                            "leave such rows out with --population '{} is not null'",
+                            feature.name
+                        )));
+                }
+                if let Some(all) = rows.scores.get_mut(&feature.name) {
+                    all.extend_from_slice(&values);
+                }
+            }
+            if let (Some(all), Some(values)) = (&mut rows.weight, &batch.weight) {
+                all.extend_from_slice(values);
+            }
+            if let (Some(all), Some(values)) = (&mut rows.cluster, &batch.cluster) {
+                all.extend_from_slice(values);
+            }
+            for (outcome, values) in &batch.predictions {
+                rows.predictions.entry(*outcome).or_default().extend_from_slice(values);
+            }
+            progress.advance(batch.n_rows() as u64);
+        }
+        progress.finish();
+        Ok(rows)
+    }
+
+    fn prediction(&self, outcome: usize) -> Option<&[f64]> {
+        self.predictions.get(&outcome).map(Vec::as_slice)
+    }
+}
+
+/// The main numbers, for a person.
+pub(crate) fn summary(evaluation: &Evaluation) -> String {
+    let mut table = Table::new([
+        "outcome",
+        "policy",
+        "treated",
+        "control",
+        "effect",
+        "interval",
+        "predicted",
+        "AUUC",
+        "interval",
+        "Qini",
+        "MAPE",
+        "slope",
+        "nPEHE",
+    ])
+    .left(2);
+    let interval = |ends: Option<[f64; 2]>| {
+        ends.map_or_else(
+            || "–".to_string(),
+            |[low, high]| format!("{} … {}", optional(Some(low)), optional(Some(high))),
+        )
+    };
+    let mut row = |outcome: &str, policy: String, metrics: &Metrics| {
+        table.row([
+            outcome.to_string(),
+            policy,
+            count(metrics.n_treated as u64),
+            count(metrics.n_control as u64),
+            optional(metrics.ate),
+            interval(metrics.ate_interval),
+            optional(metrics.ate_predicted),
+            optional(metrics.auuc),
+            interval(metrics.auuc_interval),
+            optional(metrics.qini),
+            optional(metrics.mape),
+            optional(metrics.calibration_slope),
+            optional(metrics.normalised_pehe),
+        ]);
+    };
+    for result in &evaluation.results {
+        row(&result.outcome, result.policy.clone(), &result.metrics);
+    }
+    for pooled in evaluation.pooled.iter().filter(|pooled| pooled.policies.len() > 1) {
+        row(&pooled.outcome, format!("all {}", pooled.policies.len()), &pooled.metrics);
+    }
+    let against = evaluation.results.first().map_or("", |result| &result.against);
+    let mut text = table.to_string();
+    text.push_str(&format!(
+        "\nEffects are against {against}; intervals at {:.0} %. A random ranking has AUUC 0.5 (−0.5 where the effect is \
+         negative) and Qini 0.\n",
+        100.0 * evaluation.level
+    ));
+    for cost in &evaluation.cost_curves {
+        text.push_str(&format!(
+            "{}: area under the cost curve ({} against {}) {} {}\n",
+            cost.policy,
+            cost.value,
+            cost.cost,
+            optional(cost.aucc),
+            interval(cost.aucc_interval),
+        ));
+    }
+    text + &notes(evaluation)
+}
+
+/// Each note once, with the comparisons it is about. That 0/1 metrics do not apply is left to the JSON.
+fn notes(evaluation: &Evaluation) -> String {
+    let mut about: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for result in &evaluation.results {
+        for note in result.metrics.notes.iter().filter(|note| !note.contains("0/1 outcomes only")) {
+            about.entry(note).or_default().push(format!("{} of {}", result.outcome, result.policy));
+        }
+    }
+    about.iter().map(|(note, about)| format!("note: {}: {note}\n", about.join(", "))).collect()
+}

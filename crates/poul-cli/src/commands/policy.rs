@@ -1,0 +1,145 @@
+//! `poul policy`: look at policy files.
+
+use poul::Result;
+use poul::policy::PolicySet;
+use serde_json::json;
+
+use crate::args::{Policy, PolicyFile, PolicyNearest, PolicyPair, PolicyShow};
+use crate::commands::{print, print_json};
+use crate::number::{percent, significant};
+use crate::settings::PolicySource;
+use crate::table::Table;
+
+pub(crate) fn run(command: &Policy) -> Result<()> {
+    match command {
+        Policy::Show(args) => show(args),
+        Policy::Diff(args) => diff(args),
+        Policy::Distance(args) => distance(args),
+        Policy::Nearest(args) => nearest(args),
+    }
+}
+
+fn read(file: &PolicyFile) -> Result<PolicySet> {
+    PolicySource::from_args(&file.policy).require()
+}
+
+fn show(args: &PolicyShow) -> Result<()> {
+    let set = read(&args.file)?;
+    let chosen: Vec<usize> = match args.names.is_empty() {
+        true => (0..set.len()).collect(),
+        false => args.names.iter().map(|name| set.require(name)).collect::<Result<_>>()?,
+    };
+    let aliases: Vec<Vec<&str>> =
+        set.aliases().iter().map(|group| group.iter().map(|&policy| set.name(policy)).collect()).collect();
+    if args.file.json {
+        let policies: serde_json::Map<String, serde_json::Value> = chosen
+            .iter()
+            .map(|&policy| {
+                let mut contexts = serde_json::Map::new();
+                for (context, actions) in by_context(&set, policy) {
+                    let actions: serde_json::Map<_, _> =
+                        actions.into_iter().map(|(action, p)| (action.to_string(), json!(p))).collect();
+                    contexts.insert(context.to_string(), actions.into());
+                }
+                (set.name(policy).to_string(), contexts.into())
+            })
+            .collect();
+        let weights: serde_json::Map<_, _> =
+            set.contexts().iter().cloned().zip(set.weights().iter().map(|w| json!(w))).collect();
+        return print_json(&json!({
+            "contexts": weights, "actions": set.actions(), "atoms": set.atoms().len(),
+            "policies": policies, "aliases": aliases,
+        }));
+    }
+    let counts = [set.len(), set.contexts().len(), set.actions().len(), set.atoms().len()];
+    let [policies, contexts, actions, atoms] = counts;
+    print(format!("{policies} policies over {contexts} contexts and {actions} actions ({atoms} atoms)\n"))?;
+    let mut table = Table::new(["policy", "context", "weight", "actions"]).left(2);
+    for policy in chosen {
+        for (context, actions) in by_context(&set, policy) {
+            let weight = set.weights()[set.contexts().iter().position(|name| name == context).unwrap_or(0)];
+            table.row([set.name(policy).into(), context.into(), percent(weight), distribution(&actions)]);
+        }
+    }
+    print(table.to_string())?;
+    for group in aliases {
+        print(format!("The same mixture under different names: {}\n", group.join(", ")))?;
+    }
+    Ok(())
+}
+
+/// Π_t(·|s) of every context.
+fn by_context(set: &PolicySet, policy: usize) -> Vec<(&str, Vec<(&str, f64)>)> {
+    let mut contexts: Vec<(&str, Vec<(&str, f64)>)> = Vec::new();
+    for (&atom, &probability) in set.mixture(policy).atoms.iter().zip(set.conditional(policy)) {
+        let atom = set.atoms()[atom as usize];
+        let context = set.contexts()[atom.context as usize].as_str();
+        let action = (set.actions()[atom.action as usize].as_str(), probability);
+        match contexts.last_mut() {
+            Some((last, actions)) if *last == context => actions.push(action),
+            _ => contexts.push((context, vec![action])),
+        }
+    }
+    contexts
+}
+
+fn distribution<S: AsRef<str>>(actions: &[(S, f64)]) -> String {
+    match actions {
+        [(action, _)] => action.as_ref().to_string(),
+        [] => "(none)".to_string(),
+        _ => {
+            let parts: Vec<String> =
+                actions.iter().map(|(action, p)| format!("{} {}", action.as_ref(), percent(*p))).collect();
+            parts.join(", ")
+        }
+    }
+}
+
+fn diff(args: &PolicyPair) -> Result<()> {
+    let set = read(&args.file)?;
+    let diff = set.diff(set.require(&args.a)?, set.require(&args.b)?);
+    if args.file.json {
+        return print_json(&json!({ "from": args.a, "to": args.b, "diff": diff }));
+    }
+    if diff.contexts.is_empty() {
+        return print(format!("{} and {} are the same mixture\n", args.a, args.b));
+    }
+    let mut table = Table::new(["context", "weight", &args.a, &args.b, "mass moved"]);
+    for change in &diff.contexts {
+        table.row([
+            change.context.clone(),
+            percent(change.weight),
+            distribution(&change.from),
+            distribution(&change.to),
+            percent(change.mass_moved),
+        ]);
+    }
+    print(table.to_string())?;
+    let (n, distance) = (diff.contexts.len(), significant(diff.distance));
+    let contexts = if n == 1 { "context differs" } else { "contexts differ" };
+    print(format!("{n} {contexts}; {} of the mass moved; distance {distance}\n", percent(diff.mass_moved)))
+}
+
+fn distance(args: &PolicyPair) -> Result<()> {
+    let set = read(&args.file)?;
+    let distance = set.distance(set.require(&args.a)?, set.require(&args.b)?);
+    match args.file.json {
+        true => print_json(&json!({ "a": args.a, "b": args.b, "distance": distance })),
+        false => print(format!("{distance}\n")),
+    }
+}
+
+fn nearest(args: &PolicyNearest) -> Result<()> {
+    let set = read(&args.file)?;
+    let found = set.nearest(set.require(&args.name)?, args.count);
+    if args.file.json {
+        let nearest: Vec<_> =
+            found.iter().map(|(policy, d)| json!({ "policy": set.name(*policy), "distance": d })).collect();
+        return print_json(&json!({ "policy": args.name, "nearest": nearest }));
+    }
+    let mut table = Table::new(["policy", "distance"]);
+    for (policy, distance) in found {
+        table.row([set.name(policy).into(), significant(distance)]);
+    }
+    print(table.to_string())
+}

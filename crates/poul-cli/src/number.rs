@@ -1,0 +1,52 @@
+//! How numbers are written for people.
+
+/// `3820637` → `3,820,637`.
+pub(crate) fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Four significant digits, without an exponent where the number is of everyday size.
+pub(crate) fn significant(x: f64) -> String {
+    if x == 0.0 || !x.is_finite() {
+        return if x == 0.0 { "0".into() } else { x.to_string() };
+    }
+    let magnitude = x.abs().log10().floor() as i32;
+    if !(-4..9).contains(&magnitude) {
+        return format!("{x:.3e}");
+    }
+    let decimals = (3 - magnitude).max(0) as usize;
+    format!("{x:.decimals$}")
+}
+
+/// As [`significant`], and a dash where there is no number.
+pub(crate) fn optional(x: Option<f64>) -> String {
+    x.map_or_else(|| "–".into(), significant)
+}
+
+/// `0.4712` → `47.1 %`.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(count(3_820_637), "3,820,637");
+        assert_eq!(count(12), "12");
+        assert_eq!(significant(0.012_345), "0.01234");
+        assert_eq!(significant(-1234.56), "-1235");
+        assert_eq!(significant(1.0), "1.000");
+        assert_eq!(percent(0.2351), "23.5 %");
+    }
+}

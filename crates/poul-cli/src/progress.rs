@@ -1,0 +1,110 @@
+//! Progress on stderr: a bar on a terminal, a plain line per stage otherwise.
+
+use std::io::IsTerminal;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use poul::Progress;
+
+/// Shows the library's stages to a person.
+pub(crate) struct Terminal {
+    quiet: bool,
+    bars: bool,
+    stage: Mutex<Option<Stage>>,
+}
+
+struct Stage {
+    name: String,
+    unit: String,
+    bar: ProgressBar,
+    start: Instant,
+    remark: String,
+}
+
+impl Terminal {
+    /// `quiet` silences everything but errors.
+    pub(crate) fn new(quiet: bool) -> Self {
+        Self { quiet, bars: !quiet && std::io::stderr().is_terminal(), stage: Mutex::new(None) }
+    }
+
+    /// A line of talk that is not data.
+    pub(crate) fn say(&self, text: impl AsRef<str>) {
+        if !self.quiet {
+            eprintln!("{}", text.as_ref());
+        }
+    }
+
+    fn with_stage(&self, act: impl FnOnce(&mut Option<Stage>)) {
+        // A poisoned lock means another thread failed while drawing; the drawing is then the least concern.
+        if let Ok(mut stage) = self.stage.lock() {
+            act(&mut stage);
+        }
+    }
+}
+
+impl Progress for Terminal {
+    fn start(&self, stage: &str, unit: &str, total: Option<u64>) {
+        let bar = match total {
+            Some(total) => ProgressBar::new(total),
+            None => ProgressBar::no_length(),
+        };
+        let target = if self.bars { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        bar.set_draw_target(target);
+        let template = match total {
+            Some(_) => "{prefix} [{bar:30}] {percent:>3} %  {human_pos} {unit}  {per_sec}  eta {eta}  {msg}",
+            None => "{prefix} {spinner} {human_pos} {unit}  {per_sec}  {msg}",
+        };
+        let template = template.replace("{unit}", unit);
+        if let Ok(style) = ProgressStyle::with_template(&template) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        bar.set_prefix(stage.to_string());
+        let (name, unit) = (stage.to_string(), unit.to_string());
+        let stage = Stage { name, unit, bar, start: Instant::now(), remark: String::new() };
+        self.with_stage(|current| *current = Some(stage));
+    }
+
+    fn advance(&self, n: u64) {
+        self.with_stage(|stage| {
+            if let Some(stage) = stage {
+                stage.bar.inc(n);
+            }
+        });
+    }
+
+    fn remark(&self, text: &str) {
+        self.with_stage(|stage| {
+            if let Some(stage) = stage {
+                stage.bar.set_message(text.to_string());
+                stage.remark = text.to_string();
+            }
+        });
+    }
+
+    fn finish(&self) {
+        self.with_stage(|stage| {
+            if let Some(stage) = stage.take() {
+                stage.bar.finish_and_clear();
+                let seconds = stage.start.elapsed().as_secs_f64();
+                let (done, unit) = (crate::number::count(stage.bar.position()), &stage.unit);
+                let remark = if stage.remark.is_empty() { "" } else { ", " };
+                self.say(format!("{}: {done} {unit} in {seconds:.1} s{remark}{}", stage.name, stage.remark));
+            }
+        });
+    }
+
+    fn warn(&self, text: &str) {
+        let line = format!("warning: {text}");
+        let mut shown = false;
+        self.with_stage(|stage| {
+            if let (true, Some(stage)) = (self.bars, stage) {
+                stage.bar.println(&line);
+                shown = true;
+            }
+        });
+        if !shown {
+            self.say(line);
+        }
+    }
+}

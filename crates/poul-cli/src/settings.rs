@@ -1,0 +1,219 @@
+//! Flags and `poul.toml` merged into settings; flags win.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use poul::data::{Budget, Design, Roles};
+use poul::policy::{ContextWeights, PolicySet, exposure_weights};
+use poul::{Error, Result};
+
+use crate::args::{self, Common, PolicyArgs, RoleArgs};
+
+/// What stands under `[data]` in `poul.toml`, after the flags have had their say.
+pub(crate) struct DataSettings {
+    pub(crate) roles: Roles,
+    pub(crate) policies: PolicySource,
+    /// Declared assignment shares.
+    pub(crate) shares: BTreeMap<String, f64>,
+}
+
+/// Where the policies are defined, if anywhere.
+#[derive(Default)]
+pub(crate) struct PolicySource {
+    pub(crate) policies: Option<PathBuf>,
+    contexts: Option<PathBuf>,
+    exposure_log: Option<PathBuf>,
+    context_column: Option<String>,
+}
+
+impl DataSettings {
+    /// Reads the configuration file, if one is named, and lays the flags over it.
+    pub(crate) fn load(roles: &RoleArgs, policy: &PolicyArgs) -> Result<Self> {
+        let mut settings = match &roles.config {
+            Some(path) => Self::from_file(path)?,
+            None => {
+                Self { roles: Roles::default(), policies: PolicySource::default(), shares: BTreeMap::new() }
+            }
+        };
+        settings.lay_over(roles)?;
+        settings.policies.lay_over(policy);
+        Ok(settings)
+    }
+
+    fn from_file(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(|error| Error::read(path, error))?;
+        let wrong = |error: toml::de::Error| {
+            let line = error.span().map(|span| 1 + text[..span.start].matches('\n').count());
+            let wrong = Error::input(error.message().to_string()).file(path);
+            line.map_or_else(
+                || Error::input(error.message().to_string()).file(path),
+                |line| wrong.at(format!("line {line}")),
+            )
+        };
+        let mut document: toml::Table = toml::from_str(&text).map_err(wrong)?;
+        let mut data = match document.remove("data") {
+            Some(toml::Value::Table(table)) => table,
+            Some(_) => return Err(Error::input("`data` must be a table").file(path).hint("write `[data]`")),
+            None => toml::Table::new(),
+        };
+        if let Some(key) = document.keys().find(|key| !["model", "training"].contains(&key.as_str())) {
+            let known = ["data", "model", "training"];
+            return Err(Error::unknown(poul::Kind::Input, "table", key, "tables", known).file(path));
+        }
+        // File names in a configuration file are relative to it.
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let mut text_of = |key: &str| match data.remove(key) {
+            None => Ok(None),
+            Some(toml::Value::String(value)) => Ok(Some(value)),
+            Some(_) => Err(Error::input(format!("`{key}` must be a text")).file(path).at("[data]")),
+        };
+        let mut file_of = |key: &str| Ok::<_, Error>(text_of(key)?.map(|name| folder.join(name)));
+        let policies = PolicySource {
+            policies: file_of("policies")?,
+            contexts: file_of("contexts")?,
+            exposure_log: file_of("exposure_log")?,
+            context_column: text_of("context_column")?,
+        };
+        let shares = match data.remove("shares") {
+            None => BTreeMap::new(),
+            Some(shares) => shares.try_into().map_err(|error: toml::de::Error| {
+                let wrong = Error::input(format!("`shares`: {}", error.message())).file(path).at("[data]");
+                wrong.hint("write shares = { control = 0.5, T1 = 0.5 }")
+            })?,
+        };
+        let roles = toml::Value::Table(data).try_into().map_err(|error: toml::de::Error| {
+            Error::input(error.message().to_string()).file(path).at("[data]")
+        })?;
+        Ok(Self { roles, policies, shares })
+    }
+
+    fn lay_over(&mut self, args: &RoleArgs) -> Result<()> {
+        let roles = &mut self.roles;
+        if !args.treatment_columns.is_empty() {
+            roles.treatment_columns.clone_from(&args.treatment_columns);
+            roles.treatment = None;
+        }
+        if args.treatment.is_some() {
+            roles.treatment_columns.clear();
+        }
+        take(&mut roles.treatment, &args.treatment);
+        take(&mut roles.control, &args.control);
+        take(&mut roles.weight, &args.weight);
+        take(&mut roles.cluster, &args.cluster);
+        take(&mut roles.stratum, &args.stratum);
+        take(&mut roles.propensity, &args.propensity);
+        take(&mut roles.population, &args.population);
+        take(&mut roles.time, &args.time);
+        take_all(&mut roles.outcome, &args.outcome);
+        take_all(&mut roles.features, &args.features);
+        take_all(&mut roles.exclude, &args.exclude);
+        take_all(&mut roles.id, &args.id);
+        for entry in &args.prediction {
+            let (outcome, column) = split(entry, "--prediction", "OUTCOME=COL")?;
+            roles.prediction.insert(outcome.to_string(), column.to_string());
+        }
+        if let Some(design) = args.design {
+            roles.design = match design {
+                args::Design::Randomized => Design::Randomized,
+                args::Design::Stratified => Design::Stratified,
+                args::Design::Observational => Design::Observational,
+            };
+        }
+        Ok(())
+    }
+
+    /// Adds `POLICY=SHARE` flags.
+    pub(crate) fn declare_shares(&mut self, entries: &[String]) -> Result<()> {
+        if !entries.is_empty() {
+            self.shares.clear();
+        }
+        for entry in entries {
+            let (policy, share) = split(entry, "--shares", "POLICY=SHARE")?;
+            let share: f64 = share.trim().parse().map_err(|_| {
+                Error::usage(format!("--shares: `{share}` is not a number"))
+                    .hint("write --shares control=0.5,T1=0.5")
+            })?;
+            if self.shares.insert(policy.trim().to_string(), share).is_some() {
+                return Err(Error::usage(format!("--shares names `{policy}` twice")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The control policy: as set, or `control`.
+    pub(crate) fn control(&self) -> &str {
+        self.roles.control.as_deref().unwrap_or("control")
+    }
+}
+
+impl PolicySource {
+    pub(crate) fn from_args(args: &PolicyArgs) -> Self {
+        let mut source = Self::default();
+        source.lay_over(args);
+        source
+    }
+
+    fn lay_over(&mut self, args: &PolicyArgs) {
+        take(&mut self.policies, &args.policies);
+        take(&mut self.contexts, &args.contexts);
+        take(&mut self.exposure_log, &args.exposure_log);
+        take(&mut self.context_column, &args.context_column);
+    }
+
+    /// The policies of the file, with weights from the exposure log if one is given; `None` without a file.
+    pub(crate) fn read(&self) -> Result<Option<PolicySet>> {
+        let Some(path) = &self.policies else {
+            return Ok(None);
+        };
+        let policies = PolicySet::read(path, self.contexts.as_deref())?;
+        Ok(Some(match self.weights()? {
+            Some(weights) if self.exposure_log.is_some() => {
+                policies.with_weights(&ContextWeights::from_map(&weights))?
+            }
+            _ => policies,
+        }))
+    }
+
+    /// The policies of the file.
+    pub(crate) fn require(&self) -> Result<PolicySet> {
+        let missing = || Error::usage("--policies FILE is needed").hint("see `poul policy --help`");
+        self.read()?.ok_or_else(missing)
+    }
+
+    /// Context weights from the log or the weights file, for policies that come from the data.
+    pub(crate) fn weights(&self) -> Result<Option<BTreeMap<String, f64>>> {
+        match (&self.exposure_log, &self.contexts) {
+            (Some(log), _) => exposure_weights(log, self.context_column.as_deref()).map(Some),
+            (None, Some(file)) => exposure_weights(file, None).map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+/// The memory budget asked for.
+pub(crate) fn budget(common: &Common) -> Result<Budget> {
+    match &common.memory {
+        Some(text) => text.parse(),
+        None => Ok(Budget::default()),
+    }
+}
+
+/// Splits `NAME=VALUE` at the first `=`.
+pub(crate) fn split<'a>(entry: &'a str, flag: &str, form: &str) -> Result<(&'a str, &'a str)> {
+    entry
+        .split_once('=')
+        .filter(|(name, value)| !name.is_empty() && !value.is_empty())
+        .ok_or_else(|| Error::usage(format!("{flag}: `{entry}` is not of the form {form}")))
+}
+
+fn take<T: Clone>(setting: &mut Option<T>, flag: &Option<T>) {
+    if flag.is_some() {
+        setting.clone_from(flag);
+    }
+}
+
+fn take_all(setting: &mut Vec<String>, flag: &[String]) {
+    if !flag.is_empty() {
+        *setting = flag.to_vec();
+    }
+}

@@ -1,0 +1,231 @@
+//! What a person should look at, in words.
+
+use serde::Serialize;
+
+use super::{Profile, Units};
+use crate::data::{Columns, Design};
+
+/// One thing to look at.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    /// How serious it is.
+    pub level: Level,
+    /// What was found.
+    pub what: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+/// How serious a finding is; ordered from the most serious.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Effects from this data cannot be trusted until it is resolved.
+    Problem,
+    /// Worth knowing before acting on results.
+    Warning,
+    /// For information.
+    Note,
+}
+
+/// Below this the sample ratio is called mismatched; the customary strict level, as the test is run on every data set.
+const SAMPLE_RATIO_LEVEL: f64 = 0.001;
+const BALANCE_LEVEL: f64 = 0.01;
+const FEW_ROWS: u64 = 100;
+
+pub(super) fn findings(profile: &Profile, columns: &Columns, units: &Units) -> Vec<Finding> {
+    let mut list = List(Vec::new());
+    sample_ratio(profile, &mut list);
+    balance(profile, columns.design, &mut list);
+    suspicious_columns(profile, &mut list);
+    policies_and_atoms(profile, &mut list);
+    clusters_and_strata(profile, units, &mut list);
+    // Stable: within a level, in the order found.
+    list.0.sort_by_key(|finding| finding.level);
+    list.0
+}
+
+struct List(Vec<Finding>);
+
+impl List {
+    fn add(&mut self, level: Level, what: String, hint: &str) {
+        self.0.push(Finding { level, what, hint: hint.to_string() });
+    }
+}
+
+fn sample_ratio(profile: &Profile, list: &mut List) {
+    match &profile.sample_ratio {
+        Some(ratio) if ratio.p_value < SAMPLE_RATIO_LEVEL => list.add(
+            Level::Problem,
+            format!(
+                "sample-ratio mismatch: χ²({}) = {:.1}, p = {:.2e}, most of it from `{}`",
+                ratio.degrees, ratio.statistic, ratio.p_value, ratio.worst_policy
+            ),
+            "rows were lost or added after assignment, or the declared shares are wrong: find out before using effects",
+        ),
+        Some(_) => {}
+        None => list.add(
+            Level::Note,
+            "no sample-ratio test: the intended shares are not declared".to_string(),
+            "declare them with --shares POLICY=SHARE,…",
+        ),
+    }
+}
+
+fn balance(profile: &Profile, design: Design, list: &mut List) {
+    let Some(test) = &profile.balance else {
+        return;
+    };
+    if test.p_value > BALANCE_LEVEL {
+        return;
+    }
+    let what = format!(
+        "features differ between policies more than chance allows (permutation test on {} rows: p = {:.3})",
+        test.rows, test.p_value
+    );
+    match design {
+        Design::Observational => list.add(
+            Level::Note,
+            what,
+            "expected without randomisation: the propensity model must account for it",
+        ),
+        Design::Randomized => list.add(
+            Level::Problem,
+            what,
+            "exclude features measured after assignment; if it remains, assignment was not random: use --stratum or --design observational",
+        ),
+        Design::Stratified => list.add(
+            Level::Problem,
+            what,
+            "within strata policies should be alike: check the stratum column, and exclude features measured after assignment",
+        ),
+    }
+    if design != Design::Observational && !test.columns.is_empty() {
+        list.add(
+            Level::Warning,
+            format!("look post-treatment (they differ by policy beyond chance): {}", listed(&test.columns)),
+            "if they were measured after assignment, leave them out with --exclude",
+        );
+    }
+}
+
+fn suspicious_columns(profile: &Profile, list: &mut List) {
+    for leak in &profile.leaks {
+        list.add(
+            Level::Problem,
+            format!(
+                "`{}` is almost the outcome `{}` (correlation {:.3})",
+                leak.column, leak.outcome, leak.correlation
+            ),
+            "a feature must be known before assignment: leave it out with --exclude",
+        );
+    }
+    if !profile.constant_columns.is_empty() {
+        list.add(
+            Level::Note,
+            format!("constant: {}", listed(&profile.constant_columns)),
+            "they carry no information and are left out",
+        );
+    }
+    for outcome in profile.outcomes.iter().filter(|outcome| outcome.sd == 0.0) {
+        list.add(
+            Level::Problem,
+            format!("the outcome `{}` is constant ({})", outcome.outcome, outcome.mean),
+            "no effect can be estimated: check the column",
+        );
+    }
+}
+
+fn policies_and_atoms(profile: &Profile, list: &mut List) {
+    let few: Vec<String> =
+        profile.arms.iter().filter(|arm| arm.rows < FEW_ROWS).map(|arm| arm.policy.clone()).collect();
+    if !few.is_empty() {
+        list.add(
+            Level::Note,
+            format!(
+                "{} of {} policies have fewer than {FEW_ROWS} rows: {}",
+                few.len(),
+                profile.arms.len(),
+                listed(&few)
+            ),
+            "their effects rest on the atoms they share with other policies",
+        );
+    }
+    if !profile.unused_policies.is_empty() {
+        list.add(
+            Level::Note,
+            format!(
+                "{} defined policies have no row: {}",
+                profile.unused_policies.len(),
+                listed(&profile.unused_policies)
+            ),
+            "they can still be scored where their atoms are covered",
+        );
+    }
+    let uncovered: Vec<String> = profile
+        .atoms
+        .iter()
+        .filter(|atom| atom.rows == 0)
+        .map(|atom| format!("{}:{}", atom.context, atom.action))
+        .collect();
+    if !uncovered.is_empty() {
+        list.add(
+            Level::Warning,
+            format!("{} atoms were never run: {}", uncovered.len(), listed(&uncovered)),
+            "policies that carry them are scored by extrapolation",
+        );
+    }
+    for group in &profile.aliases {
+        list.add(
+            Level::Note,
+            format!("the same mixture under different names: {}", listed(group)),
+            "they are one policy to the estimator",
+        );
+    }
+    if profile.control.is_none() {
+        list.add(
+            Level::Note,
+            "no control is named: balance is shown against the mean of all rows".to_string(),
+            "name the policy others are compared with: --control NAME",
+        );
+    }
+}
+
+fn clusters_and_strata(profile: &Profile, units: &Units, list: &mut List) {
+    if units.split_clusters > 0 {
+        let what = format!(
+            "{} of {} clusters have rows under different policies",
+            units.split_clusters, units.n_clusters
+        );
+        match units.assigned_by_cluster() {
+            true => list.add(
+                Level::Warning,
+                what,
+                "policies seem to be assigned by cluster: find out why some are split",
+            ),
+            false => list.add(
+                Level::Note,
+                what,
+                "taken as assigned row by row; clusters still count for standard errors",
+            ),
+        }
+    }
+    if !profile.empty_cells.is_empty() {
+        let cells: Vec<String> =
+            profile.empty_cells.iter().map(|(stratum, policy)| format!("{policy} in {stratum}")).collect();
+        list.add(
+            Level::Warning,
+            format!("{} policies are missing from a stratum: {}", cells.len(), listed(&cells)),
+            "there is no overlap there: effects in those strata rest on other policies",
+        );
+    }
+}
+
+fn listed(names: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let shown: Vec<&str> = names.iter().take(SHOWN).map(String::as_str).collect();
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}

@@ -1,0 +1,220 @@
+//! Arrow IPC: files (also called Feather) and streams.
+
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use arrow_array::RecordBatch;
+use arrow_ipc::reader::{FileReader, StreamReader, read_footer_length};
+use arrow_schema::{ArrowError, Schema};
+
+use super::batches::{FileBatches, guarded, sliced};
+use super::source::{Content, SourceFile};
+use crate::{Error, Result};
+
+const MAGIC: &[u8; 6] = b"ARROW1";
+const TRAILER: usize = 10;
+
+/// Reads the schema of an IPC file or stream and the length of each of its batches.
+///
+/// Every block is checked to lie within the file: the reader allocates what a block says it needs before it reads.
+pub(crate) fn open(path: &Path) -> Result<SourceFile> {
+    let file = File::open(path).map_err(|error| Error::read(path, error))?;
+    let n_bytes = file.metadata().map_err(|error| Error::read(path, error))?.len();
+    let mut file = BufReader::new(file);
+    guarded(path, || {
+        let mut magic = [0; MAGIC.len()];
+        read_exact(&mut file, &mut magic, path)?;
+        let is_file = &magic == MAGIC;
+        let n_rows = if is_file {
+            rows_of_file(&mut file, n_bytes, path)?
+        } else {
+            rows_of_stream(&mut file, n_bytes, path)?
+        };
+        seek(&mut file, 0, path)?;
+        let schema = if is_file {
+            FileReader::try_new(file, None).map(|reader| reader.schema())
+        } else {
+            StreamReader::try_new(file, None).map(|reader| reader.schema())
+        };
+        let schema = schema.map_err(|error| unreadable(path, &error))?;
+        let content = if is_file { Content::IpcFile } else { Content::IpcStream };
+        Ok(SourceFile { path: path.to_path_buf(), n_bytes, n_rows, schema, content })
+    })
+}
+
+/// The batches of an IPC file, cut to at most `batch_rows` rows.
+pub(crate) fn file_batches(source: &SourceFile, wanted: &Schema, batch_rows: usize) -> Result<FileBatches> {
+    let file = File::open(&source.path).map_err(|error| Error::read(&source.path, error))?;
+    let reader = FileReader::try_new_buffered(file, Some(projection(source, wanted)));
+    Ok(cut(reader.map_err(|error| unreadable(&source.path, &error))?, &source.path, batch_rows))
+}
+
+/// The batches of an IPC stream, cut to at most `batch_rows` rows.
+pub(crate) fn stream_batches(source: &SourceFile, wanted: &Schema, batch_rows: usize) -> Result<FileBatches> {
+    let file = File::open(&source.path).map_err(|error| Error::read(&source.path, error))?;
+    let reader = StreamReader::try_new_buffered(file, Some(projection(source, wanted)));
+    Ok(cut(reader.map_err(|error| unreadable(&source.path, &error))?, &source.path, batch_rows))
+}
+
+fn projection(source: &SourceFile, wanted: &Schema) -> Vec<usize> {
+    // The reader gives columns in the order of the file, whatever the order asked for.
+    let mut indices: Vec<usize> =
+        wanted.fields().iter().filter_map(|field| source.schema.index_of(field.name()).ok()).collect();
+    indices.sort_unstable();
+    indices
+}
+
+fn cut(
+    reader: impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send + 'static,
+    path: &Path,
+    batch_rows: usize,
+) -> FileBatches {
+    let path = path.to_path_buf();
+    let batches = reader.map(move |batch| batch.map_err(|error| unreadable(&path, &error)));
+    Box::new(batches.flat_map(move |batch| -> FileBatches {
+        match batch {
+            Ok(batch) => Box::new(sliced(batch, batch_rows).map(Ok)),
+            Err(error) => Box::new(std::iter::once(Err(error))),
+        }
+    }))
+}
+
+/// Walks the footer of an IPC file and adds up the rows of its batches.
+fn rows_of_file(file: &mut BufReader<File>, n_bytes: u64, path: &Path) -> Result<u64> {
+    let cut_short = || corrupt(path, "the end of the file is missing");
+    let trailer_at = n_bytes.checked_sub(TRAILER as u64).ok_or_else(cut_short)?;
+    seek(file, trailer_at, path)?;
+    let mut trailer = [0; TRAILER];
+    read_exact(file, &mut trailer, path)?;
+    let footer_len = read_footer_length(trailer).map_err(|_| cut_short())?;
+    let footer_at = trailer_at.checked_sub(footer_len as u64).ok_or_else(cut_short)?;
+    seek(file, footer_at, path)?;
+    let mut footer = vec![0; footer_len];
+    read_exact(file, &mut footer, path)?;
+    let footer = arrow_ipc::root_as_footer(&footer).map_err(|error| corrupt(path, &error.to_string()))?;
+    for block in footer.dictionaries().iter().flatten() {
+        check_block(block, n_bytes, path)?;
+    }
+    let mut n_rows = 0;
+    for block in footer.recordBatches().iter().flatten() {
+        let (offset, length) = check_block(block, n_bytes, path)?;
+        seek(file, offset, path)?;
+        let mut message = vec![0; length];
+        read_exact(file, &mut message, path)?;
+        // A continuation mark and a length come first; older files have the length only.
+        let prefix = if message.starts_with(&[0xff; 4]) { 8 } else { 4 };
+        n_rows += message_rows(message.get(prefix..).unwrap_or_default(), path)?;
+    }
+    Ok(n_rows)
+}
+
+fn check_block(block: &arrow_ipc::Block, n_bytes: u64, path: &Path) -> Result<(u64, usize)> {
+    let whole = || {
+        let offset = u64::try_from(block.offset()).ok()?;
+        let metadata = u64::try_from(block.metaDataLength()).ok()?;
+        let body = u64::try_from(block.bodyLength()).ok()?;
+        let end = offset.checked_add(metadata)?.checked_add(body)?;
+        (end <= n_bytes).then_some((offset, metadata as usize))
+    };
+    whole().ok_or_else(|| corrupt(path, "a batch lies outside the file"))
+}
+
+/// Walks the messages of an IPC stream and adds up the rows of its batches.
+fn rows_of_stream(file: &mut BufReader<File>, n_bytes: u64, path: &Path) -> Result<u64> {
+    let mut at = 0;
+    let mut n_rows = 0;
+    loop {
+        let mut word = [0; 4];
+        seek(file, at, path)?;
+        if at + 4 > n_bytes {
+            // A stream may end without its end mark.
+            return if at == n_bytes { Ok(n_rows) } else { Err(corrupt(path, "the stream is cut short")) };
+        }
+        read_exact(file, &mut word, path)?;
+        at += 4;
+        if word == [0xff; 4] {
+            read_exact(file, &mut word, path)?;
+            at += 4;
+        }
+        let length = u64::from(u32::from_le_bytes(word));
+        if length == 0 {
+            return Ok(n_rows);
+        }
+        if at + length > n_bytes {
+            return Err(corrupt(path, "the stream is cut short"));
+        }
+        let mut message = vec![0; length as usize];
+        read_exact(file, &mut message, path)?;
+        n_rows += message_rows(&message, path)?;
+        let body = arrow_ipc::root_as_message(&message).map_or(-1, |message| message.bodyLength());
+        let end = u64::try_from(body).ok().and_then(|body| (at + length).checked_add(body));
+        at = end.filter(|end| *end <= n_bytes).ok_or_else(|| corrupt(path, "the stream is cut short"))?;
+    }
+}
+
+fn message_rows(message: &[u8], path: &Path) -> Result<u64> {
+    let message = arrow_ipc::root_as_message(message).map_err(|error| corrupt(path, &error.to_string()))?;
+    match message.header_as_record_batch() {
+        None => Ok(0),
+        Some(batch) => {
+            u64::try_from(batch.length()).map_err(|_| corrupt(path, "a batch has a negative length"))
+        }
+    }
+}
+
+fn seek(file: &mut BufReader<File>, at: u64, path: &Path) -> Result<()> {
+    file.seek(SeekFrom::Start(at)).map(drop).map_err(|error| Error::read(path, error))
+}
+
+fn read_exact(file: &mut BufReader<File>, bytes: &mut [u8], path: &Path) -> Result<()> {
+    file.read_exact(bytes).map_err(|_| corrupt(path, "the file is cut short"))
+}
+
+fn unreadable(path: &Path, error: &ArrowError) -> Error {
+    corrupt(path, &error.to_string())
+}
+
+fn corrupt(path: &Path, what: &str) -> Error {
+    let error = Error::input(format!("cannot be read as Arrow IPC: {what}")).file(path);
+    error.hint("the file may be cut short or damaged: write it again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Source;
+    use arrow_array::Int32Array;
+    use arrow_ipc::writer::{FileWriter, StreamWriter};
+    use arrow_schema::{DataType, Field};
+    use std::sync::Arc;
+
+    fn batch(values: Vec<i32>) -> RecordBatch {
+        let schema = Schema::new(vec![Field::new("a", DataType::Int32, true)]);
+        RecordBatch::try_new(Arc::new(schema), vec![Arc::new(Int32Array::from(values))]).unwrap()
+    }
+
+    #[test]
+    fn files_and_streams_read_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, stream) = (folder.path().join("a.arrow"), folder.path().join("b.arrow"));
+        let batches = [batch(vec![1, 2, 3]), batch(vec![4])];
+        let mut writer = FileWriter::try_new(File::create(&file).unwrap(), &batches[0].schema()).unwrap();
+        batches.iter().for_each(|batch| writer.write(batch).unwrap());
+        writer.finish().unwrap();
+        let mut writer = StreamWriter::try_new(File::create(&stream).unwrap(), &batches[0].schema()).unwrap();
+        batches.iter().for_each(|batch| writer.write(batch).unwrap());
+        writer.finish().unwrap();
+        for path in [&file, &stream] {
+            let source = Source::open(path.to_str().unwrap()).unwrap();
+            assert_eq!(source.n_rows(), Some(4));
+            let lengths: Vec<usize> =
+                source.batches(&["a"], 2).unwrap().map(|batch| batch.unwrap().num_rows()).collect();
+            assert_eq!(lengths, [2, 1, 1]);
+        }
+        let bytes = std::fs::read(&file).unwrap();
+        std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+        let error = Source::open(file.to_str().unwrap()).err().unwrap();
+        assert!(error.to_string().contains("a.arrow: cannot be read as Arrow IPC"), "{error}");
+    }
+}

@@ -1,0 +1,58 @@
+//! Parquet files.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_schema::Schema;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
+
+use super::batches::{FileBatches, guarded};
+use super::source::{Content, SourceFile};
+use crate::{Error, Result};
+
+/// Reads the footer of a Parquet file.
+pub(crate) fn open(path: &Path) -> Result<SourceFile> {
+    let file = File::open(path).map_err(|error| Error::read(path, error))?;
+    let n_bytes = file.metadata().map_err(|error| Error::read(path, error))?.len();
+    let metadata = guarded(path, || {
+        ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
+            .map_err(|error| corrupt(path, &error.to_string()))
+    })?;
+    let n_rows = u64::try_from(metadata.metadata().file_metadata().num_rows())
+        .map_err(|_| corrupt(path, "the number of rows is negative"))?;
+    Ok(SourceFile {
+        path: path.to_path_buf(),
+        n_bytes,
+        n_rows,
+        schema: Arc::clone(metadata.schema()),
+        content: Content::Parquet(metadata),
+    })
+}
+
+/// The columns that `wanted` names, decoded in batches; pages are read as they are needed.
+pub(crate) fn batches(
+    source: &SourceFile,
+    metadata: &ArrowReaderMetadata,
+    wanted: &Schema,
+    batch_rows: usize,
+) -> Result<FileBatches> {
+    let path = source.path.clone();
+    let file = File::open(&path).map_err(|error| Error::read(&path, error))?;
+    let roots = wanted.fields().iter().filter_map(|field| metadata.schema().index_of(field.name()).ok());
+    let mask = ProjectionMask::roots(metadata.parquet_schema(), roots);
+    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone())
+        .with_projection(mask)
+        .with_batch_size(batch_rows)
+        .build()
+        .map_err(|error| corrupt(&path, &error.to_string()))?;
+    Ok(Box::new(reader.map(move |batch| batch.map_err(|error| corrupt(&path, &error.to_string())))))
+}
+
+fn corrupt(path: &Path, what: &str) -> Error {
+    let error = Error::input(format!("cannot be read as Parquet: {what}")).file(path);
+    error.hint("the file may be cut short or damaged: write it again")
+}

@@ -1,0 +1,139 @@
+//! What can be wrong with the cells of a role, and how it is told.
+
+use std::path::{Path, PathBuf};
+
+use super::filter::Filter;
+use super::source::locate;
+use crate::{Error, Result};
+
+/// Where the rows of a batch stand.
+pub(crate) struct Place<'a> {
+    pub(crate) path: &'a Path,
+    /// The number in its file of a row of the batch, from 0.
+    pub(crate) row_in_file: &'a dyn Fn(usize) -> u64,
+}
+
+impl Place<'_> {
+    fn error(&self, what: String, column: &str, row: usize) -> Error {
+        let error = Error::input(what).at(format!("row {}", (self.row_in_file)(row) + 1));
+        locate(error.at(format!("column `{column}`")), self.path)
+    }
+
+    /// A treatment, cluster or stratum that is null.
+    pub(crate) fn null_label(&self, role: &str, column: &str, row: usize) -> Error {
+        self.error(format!("the {role} is null"), column, row).hint(leave_out(column))
+    }
+
+    pub(crate) fn check_weights(&self, column: &str, weights: &[f64]) -> Result<()> {
+        match weights.iter().position(|weight| !(*weight >= 0.0 && weight.is_finite())) {
+            None => Ok(()),
+            Some(row) => {
+                let what = match weights[row] {
+                    weight if weight.is_nan() => "the weight is null".to_owned(),
+                    weight if weight.is_infinite() => "the weight is infinite".to_owned(),
+                    weight => format!("the weight is negative: {weight}"),
+                };
+                Err(self.error(what, column, row).hint("weights are finite and not below 0"))
+            }
+        }
+    }
+
+    pub(crate) fn check_probabilities(&self, column: &str, values: &[f64]) -> Result<()> {
+        match values.iter().position(|value| !(0.0..=1.0).contains(value)) {
+            None => Ok(()),
+            Some(row) => {
+                let what = match values[row] {
+                    value if value.is_nan() => "the propensity is null".to_owned(),
+                    value => format!("the propensity is {value}"),
+                };
+                Err(self.error(what, column, row).hint("probabilities lie between 0 and 1"))
+            }
+        }
+    }
+
+    pub(crate) fn check_finite(&self, role: &str, column: &str, values: &[f64]) -> Result<()> {
+        match values.iter().position(|value| !value.is_finite()) {
+            None => Ok(()),
+            Some(row) => Err(self.not_finite(role, column, row, values[row])),
+        }
+    }
+
+    fn not_finite(&self, role: &str, column: &str, row: usize, value: f64) -> Error {
+        if value.is_nan() {
+            return self.error(format!("the {role} is null"), column, row).hint(leave_out(column));
+        }
+        let name = quoted(column);
+        let hint = format!("leave such rows out with `--population \"{name} > -1e300 and {name} < 1e300\"`");
+        self.error(format!("the {role} is infinite"), column, row).hint(hint)
+    }
+}
+
+/// Tells an outcome with a gap from an outcome that was never observed: until a value is seen, the first gap waits.
+pub(crate) struct OutcomeCheck {
+    name: String,
+    any_value: bool,
+    first_gap: Option<Error>,
+}
+
+impl OutcomeCheck {
+    pub(crate) fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), any_value: false, first_gap: None }
+    }
+
+    pub(crate) fn check(&mut self, values: &[f64], place: &Place<'_>) -> Result<()> {
+        if self.first_gap.is_none()
+            && let Some(row) = values.iter().position(|value| !value.is_finite())
+        {
+            self.first_gap = Some(place.not_finite("outcome", &self.name, row, values[row]));
+        }
+        self.any_value |= values.iter().any(|value| !value.is_nan());
+        match self.first_gap.take_if(|_| self.any_value) {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn finish(&mut self, paths: &[PathBuf]) -> Result<()> {
+        if self.first_gap.take().is_none() {
+            return Ok(());
+        }
+        let error = Error::input("the outcome is null in every row").at(format!("column `{}`", self.name));
+        Err(of_table(error, paths).hint("is it the right column, and was it observed for these rows?"))
+    }
+}
+
+/// No row is left to work with.
+pub(crate) fn nothing_left(paths: &[PathBuf], population: Option<&Filter>, n_read: u64) -> Error {
+    let error = match population {
+        Some(filter) if n_read > 0 => {
+            let what = format!("the population `{}` holds for none of the {n_read} rows", filter.text());
+            Error::input(what).hint("comparisons with null are false; is the value spelled as in the data?")
+        }
+        _ => Error::input("the table has no rows"),
+    };
+    of_table(error, paths)
+}
+
+pub(crate) fn all_weights_zero(paths: &[PathBuf], column: &str) -> Error {
+    let error = Error::input("all weights are zero").at(format!("column `{column}`"));
+    of_table(error, paths).hint("at least one row must count")
+}
+
+/// An error of the whole table, told of its first file.
+fn of_table(error: Error, paths: &[PathBuf]) -> Error {
+    match paths.first() {
+        Some(path) => locate(error, path),
+        None => error,
+    }
+}
+
+fn leave_out(column: &str) -> String {
+    format!("leave such rows out with `--population \"{} is not null\"`", quoted(column))
+}
+
+/// A column's name as a population expression takes it.
+fn quoted(column: &str) -> String {
+    let plain = column.chars().all(|char| char.is_alphanumeric() || char == '_')
+        && !column.starts_with(|char: char| char.is_numeric());
+    if plain { column.to_owned() } else { format!("`{}`", column.replace('`', "``")) }
+}

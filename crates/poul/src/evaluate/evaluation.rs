@@ -1,0 +1,301 @@
+//! Every metric, for every outcome and policy, with intervals: the table in, an [`Evaluation`] out.
+
+use super::ate::ate;
+use super::calibration::calibration;
+use super::cost_curve::cost_curve_ranked;
+use super::gain_curve::gain_curve;
+use super::pair::{ArmSizes, Pair};
+use super::params::{CostPair, ValidParams};
+use super::ranked::Ranked;
+use super::rate::rate_ranked;
+use super::reading::{Scalar, curve_place, read, top_share_place};
+use super::result::{CostResult, Evaluation, Metrics, PolicyResult, PooledResult, TopShare};
+use super::slope::calibration_slope;
+use super::{notes, table};
+use crate::{Progress, Result};
+
+/// A table of rows with outcomes, the policy each row got, and predicted effects.
+#[derive(Clone, Copy, Debug)]
+pub struct Scored<'a> {
+    /// The outcomes to evaluate.
+    pub outcomes: &'a [Outcome<'a>],
+    /// Names of the policies.
+    pub policies: &'a [String],
+    /// The policy of each row, as an index into `policies`.
+    pub arm: &'a [u32],
+    /// The policy that others are compared with, usually control.
+    pub against: usize,
+    /// Predicted effects against that policy.
+    pub effects: &'a [Effects<'a>],
+    /// Row weights.
+    pub weight: Option<&'a [f64]>,
+    /// Cluster of each row; equal codes are one cluster.
+    pub cluster: Option<&'a [u32]>,
+    /// π(t|x) of each policy (a column of the rows for each entry of `policies`); arm shares without it.
+    pub propensity: Option<&'a [&'a [f64]]>,
+}
+
+/// An outcome column.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its value in each row.
+    pub values: &'a [f64],
+    /// m̂(x), the outcome expected before the policy is known; sharpens R-loss and RATE.
+    pub prediction: Option<&'a [f64]>,
+}
+
+/// A column of predicted effects. Only rows that got its policy, or the one compared with, are read.
+#[derive(Clone, Copy, Debug)]
+pub struct Effects<'a> {
+    /// The policy whose effect it is, as an index into [`Scored::policies`].
+    pub policy: usize,
+    /// The outcome, as an index into [`Scored::outcomes`]; every outcome where `None`.
+    pub outcome: Option<usize>,
+    /// The predicted effect for each row.
+    pub values: &'a [f64],
+    /// The true effect for each row, where it is known.
+    pub truth: Option<&'a [f64]>,
+}
+
+/// Evaluates every column of effects on its outcomes, and all policies of an outcome together.
+///
+/// A comparison with fewer than two rows in an arm gives a note instead of numbers. Results do not depend on the
+/// number of threads.
+pub fn evaluate(table: &Scored<'_>, params: &ValidParams, progress: &dyn Progress) -> Result<Evaluation> {
+    table::check(table, params)?;
+    let comparisons: Vec<(usize, &Effects<'_>)> = (0..table.outcomes.len())
+        .flat_map(|outcome| table.effects.iter().map(move |effects| (outcome, effects)))
+        .filter(|(outcome, effects)| effects.outcome.is_none_or(|only| only == *outcome))
+        .collect();
+    let sizes = ArmSizes::by_policy(table);
+    let value = params.cost.as_ref().map(|cost| table::outcome_named(table, &cost.value)).transpose()?;
+    let usable = |outcome: usize| {
+        let of_outcome = comparisons.iter().filter(move |(of, _)| *of == outcome);
+        of_outcome.filter(|(_, effects)| sizes[effects.policy].too_few().is_none()).count()
+    };
+    let n_stages: usize = (0..table.outcomes.len())
+        .map(usable)
+        .enumerate()
+        .map(|(outcome, n)| 2 * (n + usize::from(n > 1)) + if value == Some(outcome) { n } else { 0 })
+        .sum();
+    progress.start("evaluate", "draws", Some((n_stages * params.bootstrap.draws) as u64));
+
+    let mut evaluation = Evaluation {
+        rows: table.arm.len(),
+        level: params.bootstrap.level,
+        results: Vec::new(),
+        pooled: Vec::new(),
+        cost_curves: Vec::new(),
+    };
+    for (outcome, effects) in &comparisons {
+        let outcome = &table.outcomes[*outcome];
+        let sizes = &sizes[effects.policy];
+        let metrics = match sizes.too_few() {
+            Some(note) => empty(sizes, note),
+            None => measure(&Pair::new(table, outcome, effects, None)?, params, progress)?,
+        };
+        evaluation.results.push(PolicyResult {
+            outcome: outcome.name.to_owned(),
+            policy: table.policies[effects.policy].clone(),
+            against: table.policies[table.against].clone(),
+            metrics,
+        });
+    }
+    for outcome in 0..table.outcomes.len() {
+        let members: Vec<(&Effects<'_>, &PolicyResult)> = comparisons
+            .iter()
+            .zip(&evaluation.results)
+            .filter(|((of, _), _)| *of == outcome)
+            .map(|((_, effects), result)| (*effects, result))
+            .collect();
+        let pooled = pool(table, outcome, &members, &sizes, params, progress)?;
+        evaluation.pooled.extend(pooled);
+    }
+    if let Some(cost) = &params.cost {
+        evaluation.cost_curves = cost_curves(table, cost, &comparisons, &sizes, params, progress)?;
+    }
+    progress.finish();
+    Ok(evaluation)
+}
+
+/// All policies of an outcome together; `None` without one that can be compared.
+fn pool(
+    table: &Scored<'_>,
+    outcome: usize,
+    members: &[(&Effects<'_>, &PolicyResult)],
+    sizes: &[ArmSizes],
+    params: &ValidParams,
+    progress: &dyn Progress,
+) -> Result<Option<PooledResult>> {
+    let usable: Vec<(&Effects<'_>, &PolicyResult)> = members
+        .iter()
+        .filter(|(effects, _)| sizes[effects.policy].too_few().is_none())
+        .map(|(effects, result)| (*effects, *result))
+        .collect();
+    let mut metrics = match usable[..] {
+        [] => return Ok(None),
+        [(_, alone)] => alone.metrics.clone(),
+        _ => {
+            // One ratio of the arms for all policies, the control rows keeping their total weight.
+            let total =
+                |arm: usize| usable.iter().map(|(effects, _)| sizes[effects.policy].mass[arm]).sum::<f64>();
+            let ratio = total(0) / total(1);
+            let pairs: Result<Vec<Pair>> = usable
+                .iter()
+                .map(|(effects, _)| {
+                    let [control, treated] = sizes[effects.policy].mass;
+                    Pair::new(table, &table.outcomes[outcome], effects, Some(treated * ratio / control))
+                })
+                .collect();
+            measure(&Pair::stack(pairs?), params, progress)?
+        }
+    };
+    let n_left_out = members.len() - usable.len();
+    if n_left_out > 0 {
+        metrics.notes.push(format!("{n_left_out} policies with fewer than 2 rows in an arm are left out"));
+    }
+    Ok(Some(PooledResult {
+        outcome: table.outcomes[outcome].name.to_owned(),
+        policies: usable.iter().map(|(effects, _)| table.policies[effects.policy].clone()).collect(),
+        against: table.policies[table.against].clone(),
+        metrics,
+    }))
+}
+
+/// Every metric of one comparison.
+fn measure(pair: &Pair, params: &ValidParams, progress: &dyn Progress) -> Result<Metrics> {
+    let sample = pair.sample()?;
+    let ranked = Ranked::new(&sample);
+    let columns = pair.columns(&ranked);
+    let reading = read(ranked.rows(), &columns, params);
+    let draws = params.bootstrap.draw(&ranked, progress, |rows| read(rows, &columns, params).0)?;
+    let rate = rate_ranked(&ranked, &columns.dr_score, &params.bootstrap, progress)?;
+    let ate = ate(&ranked);
+    let slope = calibration_slope(&ranked);
+    let bins = calibration(&ranked, params.bins).bins;
+
+    let value = |scalar: Scalar| reading.scalar(scalar);
+    let place_interval =
+        |place: usize| reading.at(place).and_then(|_| draws.interval(place, params.bootstrap.level));
+    let interval = |scalar: Scalar| place_interval(scalar as usize);
+    let n_treated = sample.treated().iter().filter(|treated| **treated).count();
+    let mut metrics = Metrics {
+        n_treated,
+        n_control: sample.n_rows() - n_treated,
+        ate: value(Scalar::Ate),
+        ate_se: ate.and_then(|ate| ate.shown_se(&ranked)),
+        ate_interval: interval(Scalar::Ate),
+        ate_predicted: value(Scalar::AtePredicted),
+        auuc: value(Scalar::Auuc),
+        auuc_interval: interval(Scalar::Auuc),
+        random_auuc: ate.filter(|ate| ate.value != 0.0).map(|ate| 0.5_f64.copysign(ate.value)),
+        qini: value(Scalar::Qini),
+        qini_interval: interval(Scalar::Qini),
+        auuc_causalml: value(Scalar::AuucCausalml),
+        auuc_causalml_interval: interval(Scalar::AuucCausalml),
+        qini_causalml: value(Scalar::QiniCausalml),
+        qini_causalml_interval: interval(Scalar::QiniCausalml),
+        uplift_auc_sklift: value(Scalar::UpliftAucSklift),
+        uplift_auc_sklift_interval: interval(Scalar::UpliftAucSklift),
+        qini_auc_sklift: value(Scalar::QiniAucSklift),
+        qini_auc_sklift_interval: interval(Scalar::QiniAucSklift),
+        uplift_at_k: Vec::new(),
+        rate_autoc: value(Scalar::RateAutoc),
+        rate_autoc_se: rate.and_then(|rate| rate.autoc_se),
+        rate_autoc_interval: interval(Scalar::RateAutoc),
+        rate_qini: value(Scalar::RateQini),
+        rate_qini_se: rate.and_then(|rate| rate.qini_se),
+        rate_qini_interval: interval(Scalar::RateQini),
+        mape: value(Scalar::Mape),
+        mape_interval: interval(Scalar::Mape),
+        mape_flagged_bins: bins.iter().filter(|bin| bin.flagged).count(),
+        wmape: value(Scalar::Wmape),
+        wmape_interval: interval(Scalar::Wmape),
+        calibration_slope: slope.map(|slope| slope.value),
+        calibration_slope_se: slope.and_then(|slope| slope.se),
+        calibration_slope_interval: interval(Scalar::Slope),
+        calibration: bins,
+        r_loss: value(Scalar::RLoss),
+        r_loss_interval: interval(Scalar::RLoss),
+        r_score: value(Scalar::RScore),
+        r_score_interval: interval(Scalar::RScore),
+        ate_true: value(Scalar::AteTrue),
+        pehe: value(Scalar::Pehe),
+        pehe_interval: interval(Scalar::Pehe),
+        normalised_pehe: value(Scalar::NormalisedPehe),
+        normalised_pehe_interval: interval(Scalar::NormalisedPehe),
+        ate_error: value(Scalar::AteError),
+        ate_error_interval: interval(Scalar::AteError),
+        curve: gain_curve(&ranked, params.curve_points),
+        notes: Vec::new(),
+    };
+    metrics.uplift_at_k = params
+        .top_shares
+        .iter()
+        .enumerate()
+        .map(|(index, share)| TopShare {
+            share: *share,
+            overall: reading.at(top_share_place(index)),
+            overall_interval: place_interval(top_share_place(index)),
+            by_group: reading.at(top_share_place(index) + 1),
+            by_group_interval: place_interval(top_share_place(index) + 1),
+        })
+        .collect();
+    let n = ranked.rows().totals().k();
+    for (index, point) in metrics.curve.iter_mut().enumerate() {
+        point.gain_interval = place_interval(curve_place(params, index)).map(|band| band.map(|end| end * n));
+    }
+    metrics.notes = notes::of(&metrics, &ranked, params);
+    Ok(metrics)
+}
+
+fn cost_curves(
+    table: &Scored<'_>,
+    names: &CostPair,
+    comparisons: &[(usize, &Effects<'_>)],
+    sizes: &[ArmSizes],
+    params: &ValidParams,
+    progress: &dyn Progress,
+) -> Result<Vec<CostResult>> {
+    let value = table::outcome_named(table, &names.value)?;
+    let cost = table::outcome_named(table, &names.cost)?;
+    let mut results = Vec::new();
+    for (_, effects) in comparisons.iter().filter(|(outcome, _)| *outcome == value) {
+        let mut result = CostResult {
+            policy: table.policies[effects.policy].clone(),
+            against: table.policies[table.against].clone(),
+            value: names.value.clone(),
+            cost: names.cost.clone(),
+            aucc: None,
+            aucc_interval: None,
+            random_aucc: None,
+            curve: Vec::new(),
+            notes: sizes[effects.policy].too_few().into_iter().collect(),
+        };
+        if result.notes.is_empty() {
+            let pair = Pair::new(table, &table.outcomes[value], effects, None)?;
+            let ranked = Ranked::new(&pair.sample()?);
+            let cost = ranked.ranked_column(&pair.taken(table.outcomes[cost].values));
+            if let Some(curve) = cost_curve_ranked(ranked.rows(), &cost, params.curve_points) {
+                result.aucc = curve.aucc;
+                result.random_aucc = curve.random_aucc;
+                result.curve = curve.points;
+            }
+            result.aucc_interval = params.bootstrap.interval(&ranked, progress, |rows| {
+                cost_curve_ranked(rows, &cost, 2).and_then(|curve| curve.aucc)
+            })?;
+            if result.aucc.is_none() {
+                result.notes.push("aucc: the average effect on value or cost is zero".to_owned());
+            }
+        }
+        results.push(result);
+    }
+    Ok(results)
+}
+
+fn empty(sizes: &ArmSizes, note: String) -> Metrics {
+    let [n_control, n_treated] = sizes.n_rows;
+    Metrics { n_treated, n_control, notes: vec![note], ..Metrics::default() }
+}

@@ -1,0 +1,220 @@
+//! What an evaluation returns: plain data that serialises to the metrics file.
+//!
+//! A number that could not be computed is null, and `notes` says why. Intervals are percentile bootstrap intervals.
+
+use serde::{Deserialize, Serialize};
+
+use super::calibration::Bin;
+use super::cost_curve::CostPoint;
+
+/// Lower and upper end.
+pub type Interval = [f64; 2];
+
+/// Metrics of every outcome and policy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evaluation {
+    /// Rows of the table.
+    pub rows: usize,
+    /// Share of the bootstrap draws inside an interval.
+    pub level: f64,
+    /// One entry for each outcome and policy, outcomes first.
+    pub results: Vec<PolicyResult>,
+    /// One entry for each outcome: all policies together.
+    pub pooled: Vec<PooledResult>,
+    /// Cost curves, where asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cost_curves: Vec<CostResult>,
+}
+
+/// Metrics of one policy against another on one outcome.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PolicyResult {
+    /// Name of the outcome.
+    pub outcome: String,
+    /// Name of the policy.
+    pub policy: String,
+    /// Name of the policy it is compared with.
+    pub against: String,
+    /// The numbers.
+    #[serde(flatten)]
+    pub metrics: Metrics,
+}
+
+/// Metrics of several policies pooled: the rows of each policy and of the one compared with are stacked, each with its
+/// own policy's predicted effect.
+///
+/// Rows compared with appear once for each policy, weighted so that the arms have the same ratio in every policy;
+/// otherwise the mix of policies would differ between the arms along the ranking. Their copies are drawn together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PooledResult {
+    /// Name of the outcome.
+    pub outcome: String,
+    /// Names of the policies pooled.
+    pub policies: Vec<String>,
+    /// Name of the policy they are compared with.
+    pub against: String,
+    /// The numbers.
+    #[serde(flatten)]
+    pub metrics: Metrics,
+}
+
+/// The numbers of one comparison; the functions of this module of the same names define them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Metrics {
+    /// Rows that got the policy.
+    pub n_treated: usize,
+    /// Rows it is compared with.
+    pub n_control: usize,
+    /// Observed average effect: difference in means.
+    pub ate: Option<f64>,
+    /// Its standard error, by cluster where clusters are given.
+    pub ate_se: Option<f64>,
+    /// Its interval.
+    pub ate_interval: Option<Interval>,
+    /// Mean predicted effect.
+    pub ate_predicted: Option<f64>,
+    /// The paper's AUUC.
+    pub auuc: Option<f64>,
+    /// Its interval.
+    pub auuc_interval: Option<Interval>,
+    /// The AUUC of a random ranking: 0.5 or −0.5.
+    pub random_auuc: Option<f64>,
+    /// Normalised Qini area; ties cannot matter.
+    pub qini: Option<f64>,
+    /// Its interval.
+    pub qini_interval: Option<Interval>,
+    /// causalml's AUUC.
+    pub auuc_causalml: Option<f64>,
+    /// Its interval.
+    pub auuc_causalml_interval: Option<Interval>,
+    /// causalml's Qini.
+    pub qini_causalml: Option<f64>,
+    /// Its interval.
+    pub qini_causalml_interval: Option<Interval>,
+    /// scikit-uplift's uplift AUC; 0/1 outcomes only.
+    pub uplift_auc_sklift: Option<f64>,
+    /// Its interval.
+    pub uplift_auc_sklift_interval: Option<Interval>,
+    /// scikit-uplift's Qini AUC; 0/1 outcomes only.
+    pub qini_auc_sklift: Option<f64>,
+    /// Its interval.
+    pub qini_auc_sklift_interval: Option<Interval>,
+    /// Effects among the rows ranked highest.
+    pub uplift_at_k: Vec<TopShare>,
+    /// RATE with equal weights.
+    pub rate_autoc: Option<f64>,
+    /// Its half-sample standard error.
+    pub rate_autoc_se: Option<f64>,
+    /// Its interval.
+    pub rate_autoc_interval: Option<Interval>,
+    /// RATE with weight q.
+    pub rate_qini: Option<f64>,
+    /// Its half-sample standard error.
+    pub rate_qini_se: Option<f64>,
+    /// Its interval.
+    pub rate_qini_interval: Option<Interval>,
+    /// The paper's MAPE over bins.
+    pub mape: Option<f64>,
+    /// Its interval.
+    pub mape_interval: Option<Interval>,
+    /// Bins whose observed effect is smaller than its standard error: there a relative error says little.
+    pub mape_flagged_bins: usize,
+    /// Σ|τ̂ − τ| / Σ|τ| over bins.
+    pub wmape: Option<f64>,
+    /// Its interval.
+    pub wmape_interval: Option<Interval>,
+    /// Calibration slope: 1 where sizes are right.
+    pub calibration_slope: Option<f64>,
+    /// Its standard error.
+    pub calibration_slope_se: Option<f64>,
+    /// Its interval.
+    pub calibration_slope_interval: Option<Interval>,
+    /// Predicted and observed effects by bin.
+    pub calibration: Vec<Bin>,
+    /// R-loss.
+    pub r_loss: Option<f64>,
+    /// Its interval.
+    pub r_loss_interval: Option<Interval>,
+    /// 1 − R-loss / R-loss of a constant effect.
+    pub r_score: Option<f64>,
+    /// Its interval.
+    pub r_score_interval: Option<Interval>,
+    /// Mean true effect, where the truth is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ate_true: Option<f64>,
+    /// Root mean squared error against the truth.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pehe: Option<f64>,
+    /// Its interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pehe_interval: Option<Interval>,
+    /// `pehe` over the standard deviation of the truth.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub normalised_pehe: Option<f64>,
+    /// Its interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub normalised_pehe_interval: Option<Interval>,
+    /// Absolute error of the mean effect against the truth.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ate_error: Option<f64>,
+    /// Its interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ate_error_interval: Option<Interval>,
+    /// The gain curve.
+    pub curve: Vec<CurvePoint>,
+    /// Why numbers are missing or doubtful.
+    pub notes: Vec<String>,
+}
+
+/// The effect among the rows ranked highest.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TopShare {
+    /// The share.
+    pub share: f64,
+    /// Effect in the top share of all rows.
+    pub overall: Option<f64>,
+    /// Its interval.
+    pub overall_interval: Option<Interval>,
+    /// Difference between the top shares of each arm.
+    pub by_group: Option<f64>,
+    /// Its interval.
+    pub by_group_interval: Option<Interval>,
+}
+
+/// A point of the gain curve.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CurvePoint {
+    /// Share of the rows.
+    pub share: f64,
+    /// Number of rows (sum of weights).
+    pub k: f64,
+    /// Difference of the arms' means among the top k; 0 at k = 0.
+    pub lift: f64,
+    /// k·Lift(k).
+    pub gain: f64,
+    /// Bootstrap band of the gain.
+    pub gain_interval: Option<Interval>,
+}
+
+/// The cost curve of one policy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CostResult {
+    /// Name of the policy.
+    pub policy: String,
+    /// Name of the policy it is compared with.
+    pub against: String,
+    /// Name of the outcome on the vertical axis.
+    pub value: String,
+    /// Name of the outcome on the horizontal axis.
+    pub cost: String,
+    /// Normalised area under the cost curve.
+    pub aucc: Option<f64>,
+    /// Its interval.
+    pub aucc_interval: Option<Interval>,
+    /// The area of a random ranking: 0.5 or −0.5.
+    pub random_aucc: Option<f64>,
+    /// The curve.
+    pub curve: Vec<CostPoint>,
+    /// Why numbers are missing.
+    pub notes: Vec<String>,
+}
