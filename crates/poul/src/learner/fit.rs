@@ -4,7 +4,7 @@ use super::params::{Centring, Params};
 use super::treatment_net::Mixtures;
 use super::uplift_net::{Training, UpliftNet};
 use crate::net::{
-    AdamParams, Batch, Epoch, GroupRule, Layout, RowSource, Tape, Trainer, TrainerParams, Workspace, predict, train,
+    AdamParams, Epoch, GroupRule, Layout, RowSource, Trainer, TrainerParams, Workspace, predict, train,
 };
 use crate::nuisance::{Folds, Propensity};
 use crate::policy::PolicySet;
@@ -123,8 +123,7 @@ fn embeddings(network: &UpliftNet, layout: &Layout, weights: &[f32], mixtures: &
 }
 
 fn gains(network: &UpliftNet, layout: &Layout, weights: &[f32], x: &dyn RowSource) -> Result<Vec<f32>> {
-    let outputs = |tape: &mut Tape<'_>, _: &Batch<'_>| network.effects(tape);
-    predict(layout, weights, &outputs, x, network.treatment.n_out * network.g.len(), 0)
+    predict(layout, weights, network, x, network.treatment.n_out * network.g.len(), 0)
 }
 
 /// Mean squared residual after the centred effect, by the mean of the members.

@@ -57,6 +57,8 @@ pub struct Params {
     pub decay_delta: f32,
     /// Start of the atoms' deviations, relative to the shared part. Default 0.3.
     pub delta_start: f32,
+    /// Penalty on the sum of the gates through which features enter g. Default 1e-3; 0: no gates.
+    pub gate_penalty: f32,
     /// Average of weights. Default 0.999.
     pub average: f32,
     /// Gradient clipping. Default 5.
@@ -83,6 +85,7 @@ impl Default for Params {
             decay_phi: 0.05,
             decay_delta: 0.5,
             delta_start: 0.3,
+            gate_penalty: 1e-3,
             average: 0.999,
             clip_norm: Some(5.0),
             schedule: crate::net::Schedule::default(),

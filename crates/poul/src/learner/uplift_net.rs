@@ -3,14 +3,65 @@
 use super::params::{Centring, Params};
 use super::treatment_net::{Mixtures, TreatmentNet};
 use crate::Result;
-use crate::net::{Activation, Batch, Init, Layout, LayoutBuilder, Mlp, Network, Tape, Var};
+use crate::net::{Activation, Batch, Dense, Init, Layout, LayoutBuilder, Mlp, Network, Tape, Var, Weight};
 use crate::nuisance::Propensity;
 
 /// g and h for every outcome.
 #[derive(Clone, Debug)]
 pub(super) struct UpliftNet {
     pub(super) treatment: TreatmentNet,
-    pub(super) g: Vec<Mlp>,
+    pub(super) g: Vec<Gain>,
+}
+
+/// g of one outcome. Features enter through gates, one each, that are pulled to zero: of many features few matter.
+#[derive(Clone, Debug)]
+pub(super) struct Gain {
+    gate: Option<Weight>,
+    first: Dense,
+    rest: Mlp,
+    dropout: f32,
+    penalty: f32,
+}
+
+impl Gain {
+    fn new(layout: &mut LayoutBuilder, n_features: usize, outcome: usize, params: &Params) -> Self {
+        let (group, gates) = (layout.group("g"), layout.group("gate"));
+        let name = format!("g.{outcome}");
+        let gate = (params.gate_penalty > 0.0)
+            .then(|| layout.matrix(&format!("{name}.gate"), n_features, 1, Init::Constant(1.0), gates));
+        let first = layout.dense(&format!("{name}.first"), n_features, params.hidden[0], Init::Uniform, group);
+        let mut widths = params.hidden.clone();
+        widths.push(params.effect_dim);
+        let rest = Mlp::new(layout, &name, &widths, Activation::Relu, Init::Uniform, group).dropout(params.dropout);
+        Self { gate, first, rest, dropout: params.dropout, penalty: params.gate_penalty }
+    }
+
+    /// The gated first layer, shared by all rows.
+    fn share(&self, tape: &mut Tape<'_>) {
+        let Some(gate) = self.gate else { return };
+        let (gate, weight) = (tape.weight(gate), tape.weight(self.first.weight));
+        let gated = tape.mul(weight, gate);
+        tape.share(gated);
+        let size = tape.abs(gate);
+        let size = tape.sum(size);
+        let penalty = tape.scale(size, self.penalty);
+        tape.add_loss(penalty);
+    }
+
+    fn forward(&self, tape: &mut Tape<'_>, x: Var, shared: usize) -> Var {
+        let first = match (self.gate, self.first.bias) {
+            (Some(_), Some(bias)) => {
+                let weight = tape.shared(shared);
+                let product = tape.matmul(x, weight);
+                let bias = tape.weight(bias);
+                let sum = tape.add(product, bias);
+                tape.activate(sum, Activation::Relu)
+            }
+            _ => tape.dense(x, self.first, Activation::Relu),
+        };
+        let first = tape.dropout(first, self.dropout);
+        self.rest.forward(tape, first)
+    }
 }
 
 impl UpliftNet {
@@ -22,7 +73,7 @@ impl UpliftNet {
     ) -> Result<(Self, Layout, Groups)> {
         let mut layout = Layout::builder();
         let treatment = TreatmentNet::new(&mut layout, "h", mixtures, params);
-        let g = (0..n_outcomes).map(|outcome| Self::g(&mut layout, n_features, outcome, params)).collect();
+        let g = (0..n_outcomes).map(|outcome| Gain::new(&mut layout, n_features, outcome, params)).collect();
         let groups = Groups {
             g: layout.group("g"),
             rho: layout.group("rho"),
@@ -32,19 +83,10 @@ impl UpliftNet {
         Ok((Self { treatment, g }, layout.finish()?, groups))
     }
 
-    fn g(layout: &mut LayoutBuilder, n_features: usize, outcome: usize, params: &Params) -> Mlp {
-        let group = layout.group("g");
-        let mut widths = vec![n_features];
-        widths.extend(&params.hidden);
-        widths.push(params.effect_dim);
-        let name = format!("g.{outcome}");
-        Mlp::new(layout, &name, &widths, Activation::Relu, Init::Uniform, group).dropout(params.dropout)
-    }
-
     /// g(x) of every outcome, side by side.
     pub(super) fn effects(&self, tape: &mut Tape<'_>) -> Var {
         let x = tape.features();
-        let parts: Vec<Var> = self.g.iter().map(|g| g.forward(tape, x)).collect();
+        let parts: Vec<Var> = self.g.iter().enumerate().map(|(k, g)| g.forward(tape, x, k)).collect();
         tape.concat(&parts)
     }
 }
@@ -71,6 +113,7 @@ pub(super) struct Training<'a> {
 
 impl Network for Training<'_> {
     fn shared(&self, tape: &mut Tape<'_>, _member: usize) {
+        self.network.g.iter().for_each(|g| g.share(tape));
         let h = self.network.treatment.forward(tape, self.mixtures);
         match (self.centring, self.propensity) {
             (Centring::None, _) | (_, Propensity::Rows(_)) => tape.share(h),
@@ -90,12 +133,13 @@ impl Network for Training<'_> {
     }
 
     fn rows(&self, tape: &mut Tape<'_>, batch: &Batch<'_>) -> Var {
-        let h = tape.shared(0);
+        let first = if self.network.g.iter().any(|g| g.gate.is_some()) { self.network.g.len() } else { 0 };
+        let h = tape.shared(first);
         let mut centred = tape.gather(h, batch.pick(self.policy));
         match (self.centring, self.propensity) {
             (Centring::None, _) | (_, Propensity::Shares(_)) => {}
             (Centring::Exact, Propensity::Strata { of_row, .. }) => {
-                let means = tape.shared(1);
+                let means = tape.shared(first + 1);
                 let mean = tape.gather(means, batch.pick(of_row));
                 centred = tape.sub(centred, mean);
             }
@@ -110,8 +154,9 @@ impl Network for Training<'_> {
             .network
             .g
             .iter()
-            .map(|g| {
-                let g = g.forward(tape, x);
+            .enumerate()
+            .map(|(k, g)| {
+                let g = g.forward(tape, x, k);
                 tape.row_dot(g, centred)
             })
             .collect();
@@ -124,5 +169,16 @@ impl Network for Training<'_> {
                 tape.squared_loss(predicted, target, Some(weights), batch.weighted_scale(weight))
             }
         }
+    }
+}
+
+/// g(x) of rows, for prediction.
+impl Network for UpliftNet {
+    fn shared(&self, tape: &mut Tape<'_>, _member: usize) {
+        self.g.iter().for_each(|g| g.share(tape));
+    }
+
+    fn rows(&self, tape: &mut Tape<'_>, _batch: &Batch<'_>) -> Var {
+        self.effects(tape)
     }
 }

@@ -28,9 +28,9 @@ impl Surface {
     /// Draws a function of the features `among`, standardised over `sample` (`n_features` wide, row after row).
     pub(super) fn draw(among: &[usize], sample: &[f64], n_features: usize, rng: &mut Rng) -> Self {
         let mut surface = Self {
-            ridges: (0..4).map(|_| Ridge::draw(among, rng)).collect(),
-            interactions: (0..2).map(|_| (height(rng), pick(among, rng), pick(among, rng))).collect(),
-            bumps: (0..1).map(|_| (height(rng), pick(among, rng), normal(rng))).collect(),
+            ridges: (0..3).map(|_| Ridge::draw(among, rng)).collect(),
+            interactions: (0..1).map(|_| (height(rng), pick(among, rng), pick(among, rng))).collect(),
+            bumps: (0..1).map(|_| (0.5 * height(rng), pick(among, rng), normal(rng))).collect(),
             mean: 0.0,
             sd: 1.0,
         };

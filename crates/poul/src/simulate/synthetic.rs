@@ -27,6 +27,8 @@ const N_FACTORS: usize = 6;
 /// Effects depend on 8 features and the baseline on 8, of which 4 are shared (more where there are fewer than 12).
 const N_DRIVERS: usize = 12;
 const CALIBRATION_ROWS: usize = 8192;
+/// How much effects vary between units, relative to how much they vary between policies.
+const HETEROGENEITY: f64 = 0.6;
 const BASELINE_MEAN: f64 = 5.0;
 const BASELINE_SD: f64 = 2.0;
 
@@ -92,7 +94,7 @@ impl Synthetic {
         let baseline = Surface::draw(&for_baseline, &signals, n_drivers, &mut rng);
         let gains = (0..RANK)
             .map(|_| Gain {
-                mean: 0.5 * rng.sample::<f64, _>(StandardNormal),
+                mean: rng.sample::<f64, _>(StandardNormal),
                 surface: Surface::draw(&for_effects, &signals, n_drivers, &mut rng),
             })
             .collect();
@@ -135,7 +137,7 @@ impl Synthetic {
 
     fn response(&self, scored: &Scored) -> Response {
         let gain = |x: &[f64]| -> Vec<f64> {
-            self.gains.iter().map(|gain| gain.mean + gain.surface.value(x)).collect()
+            self.gains.iter().map(|gain| gain.mean + HETEROGENEITY * gain.surface.value(x)).collect()
         };
         Response {
             baseline: scored.baseline.iter().map(|value| BASELINE_MEAN + BASELINE_SD * value).collect(),
