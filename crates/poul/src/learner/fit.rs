@@ -1,7 +1,7 @@
 //! Stage 2 of Algorithm 1: fits g and h on residuals, and keeps what scoring needs.
 
 use super::params::{Centring, Params};
-use super::treatment_net::Mixtures;
+use super::space::{Mixtures, TreatmentSpace};
 use super::uplift_net::{Training, UpliftNet};
 use crate::net::{
     AdamParams, Epoch, GroupRule, Layout, RowSource, Trainer, TrainerParams, Workspace, predict, train,
@@ -33,7 +33,7 @@ pub struct Fitted {
     network: UpliftNet,
     layout: Layout,
     weights: Vec<Vec<f32>>,
-    shares: Vec<f32>,
+    space: TreatmentSpace,
     n_outcomes: usize,
     /// How training went.
     pub history: Vec<Epoch>,
@@ -46,11 +46,10 @@ pub fn fit(problem: &Problem<'_>, params: &Params, seed: Seed, progress: &dyn Pr
     let n_rows = problem.x.n_rows();
     let n_outcomes = problem.residual.len() / n_rows.max(1);
     let n_policies = problem.policies.len();
-    let Propensity::Shares(shares) = Propensity::shares(problem.policy, problem.weight, n_policies) else {
-        unreachable!("`shares` gives shares")
-    };
-    let mixtures = Mixtures::new(problem.policies, &shares)?;
-    let (network, layout, groups) = UpliftNet::new(problem.x.n_cols(), n_outcomes, &mixtures, params)?;
+    let space = TreatmentSpace::new(problem.policies, &training_shares(problem));
+    let all: Vec<usize> = (0..n_policies).collect();
+    let mixtures = space.mixtures(problem.policies, &all, true)?;
+    let (network, layout, groups) = UpliftNet::new(problem.x.n_cols(), n_outcomes, &space, params)?;
     let decay = |weight_decay| GroupRule { rate_factor: 1.0, weight_decay };
     let adam = AdamParams {
         learning_rate: params.learning_rate,
@@ -93,13 +92,24 @@ pub fn fit(problem: &Problem<'_>, params: &Params, seed: Seed, progress: &dyn Pr
         progress,
     )?;
     let (weights, history, best) = (trained.weights, trained.history, trained.best);
-    Ok(Fitted { network, layout, weights, shares, n_outcomes, history, best })
+    Ok(Fitted { network, layout, weights, space, n_outcomes, history, best })
+}
+
+/// The weighted share of each policy among the rows.
+fn training_shares(problem: &Problem<'_>) -> Vec<f64> {
+    let mut shares = vec![0.0; problem.policies.len()];
+    for (row, policy) in problem.policy.iter().enumerate() {
+        shares[*policy as usize] += problem.weight.map_or(1.0, |weight| f64::from(weight[row]));
+    }
+    let total: f64 = shares.iter().sum();
+    shares.iter().map(|share| share / total).collect()
 }
 
 impl Fitted {
     /// τ(x; t, control) of every row and policy for one outcome: row-major rows × policies.
     pub fn effects(&self, x: &dyn RowSource, policies: &PolicySet, control: usize, outcome: usize) -> Result<Vec<f32>> {
-        let mixtures = Mixtures::new(policies, &self.shares)?;
+        let all: Vec<usize> = (0..policies.len()).collect();
+        let mixtures = self.space.mixtures(policies, &all, true)?;
         let d = self.network.treatment.n_out;
         let n_policies = policies.len();
         let mut effects = vec![0.0; x.n_rows() * n_policies];

@@ -2,9 +2,11 @@
 
 mod fit;
 mod params;
+mod space;
 mod treatment_net;
 mod uplift_net;
 
 pub use fit::{Fitted, Problem, fit};
 pub use params::{Centring, Embedding, Params};
-pub use treatment_net::{Mixtures, TreatmentNet};
+pub use space::{Mixtures, TreatmentSpace};
+pub use treatment_net::TreatmentNet;

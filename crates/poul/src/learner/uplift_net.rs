@@ -1,7 +1,8 @@
 //! The orthogonalised loss: residual outcome against g(x)ᵀ(h(T) − e_h(x)) (Eq. 5 of the paper).
 
 use super::params::{Centring, Params};
-use super::treatment_net::{Mixtures, TreatmentNet};
+use super::space::{Mixtures, TreatmentSpace};
+use super::treatment_net::TreatmentNet;
 use crate::Result;
 use crate::net::{Activation, Batch, Dense, Init, Layout, LayoutBuilder, Mlp, Network, Tape, Var, Weight};
 use crate::nuisance::Propensity;
@@ -68,11 +69,11 @@ impl UpliftNet {
     pub(super) fn new(
         n_features: usize,
         n_outcomes: usize,
-        mixtures: &Mixtures,
+        space: &TreatmentSpace,
         params: &Params,
     ) -> Result<(Self, Layout, Groups)> {
         let mut layout = Layout::builder();
-        let treatment = TreatmentNet::new(&mut layout, "h", mixtures, params);
+        let treatment = TreatmentNet::new(&mut layout, "h", space, params);
         let g = (0..n_outcomes).map(|outcome| Gain::new(&mut layout, n_features, outcome, params)).collect();
         let groups = Groups {
             g: layout.group("g"),
