@@ -1,11 +1,10 @@
-//! Stage 2 of Algorithm 1: fits g and h on residuals, and keeps what scoring needs.
+//! Stage 2 of Algorithm 1: g and h on residuals, by the orthogonalised loss; the best state by validation R-loss.
 
-use super::params::{Centring, Params};
-use super::space::{Mixtures, TreatmentSpace};
+use super::params::ValidParams;
+use super::r_loss::r_loss;
+use super::space::TreatmentSpace;
 use super::uplift_net::{Training, UpliftNet};
-use crate::net::{
-    AdamParams, Epoch, GroupRule, Layout, RowSource, Trainer, TrainerParams, Workspace, predict, train,
-};
+use crate::net::{AdamParams, GroupRule, RowSource, Trained, Trainer, TrainerParams, train};
 use crate::nuisance::{Folds, Propensity};
 use crate::policy::PolicySet;
 use crate::{Progress, Result, Seed};
@@ -28,177 +27,82 @@ pub struct Problem<'a> {
     pub propensity: &'a Propensity,
 }
 
-/// A fitted ensemble.
-pub struct Fitted {
-    network: UpliftNet,
-    layout: Layout,
-    weights: Vec<Vec<f32>>,
-    space: TreatmentSpace,
-    n_outcomes: usize,
-    /// How training went.
-    pub history: Vec<Epoch>,
-    /// The epoch that was kept.
-    pub best: usize,
+impl Problem<'_> {
+    pub(super) fn n_outcomes(&self) -> usize {
+        self.residual.len() / self.x.n_rows().max(1)
+    }
+
+    /// The weighted share of each policy among the rows.
+    fn shares(&self) -> Vec<f64> {
+        let mut shares = vec![0.0; self.policies.len()];
+        for (row, policy) in self.policy.iter().enumerate() {
+            shares[*policy as usize] += self.weight.map_or(1.0, |weight| f64::from(weight[row]));
+        }
+        let total: f64 = shares.iter().sum();
+        shares.iter().map(|share| share / total).collect()
+    }
 }
 
-/// Fits the ensemble.
-pub fn fit(problem: &Problem<'_>, params: &Params, seed: Seed, progress: &dyn Progress) -> Result<Fitted> {
-    let n_rows = problem.x.n_rows();
-    let n_outcomes = problem.residual.len() / n_rows.max(1);
-    let n_policies = problem.policies.len();
-    let space = TreatmentSpace::new(problem.policies, &training_shares(problem));
-    let all: Vec<usize> = (0..n_policies).collect();
-    let mixtures = space.mixtures(problem.policies, &all, true)?;
-    let (network, layout, groups) = UpliftNet::new(problem.x.n_cols(), n_outcomes, &space, params)?;
+/// Fits the ensemble: the space of atoms, and the weights of every member.
+pub(super) fn fit(
+    problem: &Problem<'_>,
+    params: &ValidParams,
+    seed: Seed,
+    progress: &dyn Progress,
+) -> Result<(TreatmentSpace, Trained)> {
+    let space = TreatmentSpace::new(problem.policies, &problem.shares());
+    let all: Vec<usize> = (0..problem.policies.len()).collect();
+    let mixtures = space.mixtures(problem.policies, &all)?;
+    let (network, layout, groups) = UpliftNet::new(problem.x.n_cols(), problem.n_outcomes(), &space, params)?;
+    let settings = &params.training;
     let decay = |weight_decay| GroupRule { rate_factor: 1.0, weight_decay };
     let adam = AdamParams {
-        learning_rate: params.learning_rate,
-        clip_norm: params.clip_norm,
-        average: Some(params.average),
+        learning_rate: settings.learning_rate,
+        clip_norm: Some(settings.clip_norm),
+        average: Some(settings.average),
         ..AdamParams::default()
     };
     let adam = adam
         .check()?
-        .group(groups.g, decay(params.decay_g))
-        .group(groups.rho, decay(params.decay_rho))
-        .group(groups.phi, decay(params.decay_phi))
-        .group(groups.delta, decay(params.decay_delta));
-    let trainer = TrainerParams { n_members: params.members, ..TrainerParams::default() };
-    let mut trainer = Trainer::new(layout.clone(), adam, trainer, seed.child("start"))?;
-    let held = Folds::deal(n_rows, problem.cluster, 8, seed.child("validation"));
-    let (validation, rows) = (held.rows(0), held.rest(0));
+        .group(groups.g, decay(settings.decay_g))
+        .group(groups.rho, decay(settings.decay_rho))
+        .group(groups.phi, decay(settings.decay_phi))
+        .group(groups.delta, decay(settings.decay_delta));
+    let members = TrainerParams { n_members: params.model.members, ..TrainerParams::default() };
+    let mut trainer = Trainer::new(layout.clone(), adam, members, seed.child("start"))?;
+    let (rows, validation) = split(problem, settings.validation_share, seed);
     let training = Training {
         network: &network,
         mixtures: &mixtures,
         propensity: problem.propensity,
-        n_policies,
+        n_policies: problem.policies.len(),
         policy: problem.policy,
         residual: problem.residual,
         weight: problem.weight,
-        centring: params.centring,
+        centring: params.model.centring,
     };
     let mut validate = |trainer: &Trainer| {
+        if validation.is_empty() {
+            return Ok(None);
+        }
         let weights: Vec<&[f32]> = (0..trainer.n_members()).map(|m| trainer.averaged_weights(m)).collect();
-        r_loss(problem, &network, &layout, &mixtures, &weights, &validation, params.centring).map(Some)
+        r_loss(&training, &layout, &weights, problem.x, &validation).map(Some)
     };
-    let trained = train(
-        &mut trainer,
-        problem.x,
-        &rows,
-        &training,
-        &params.schedule,
-        &mut validate,
-        seed.child("order"),
-        progress,
-    )?;
-    let (weights, history, best) = (trained.weights, trained.history, trained.best);
-    Ok(Fitted { network, layout, weights, space, n_outcomes, history, best })
+    let schedule = settings.schedule();
+    progress.start("Learning effects", "rows", Some((rows.len() * settings.epochs) as u64));
+    let seed = seed.child("order");
+    let trained = train(&mut trainer, problem.x, &rows, &training, &schedule, &mut validate, seed, progress)?;
+    progress.finish();
+    Ok((space, trained))
 }
 
-/// The weighted share of each policy among the rows.
-fn training_shares(problem: &Problem<'_>) -> Vec<f64> {
-    let mut shares = vec![0.0; problem.policies.len()];
-    for (row, policy) in problem.policy.iter().enumerate() {
-        shares[*policy as usize] += problem.weight.map_or(1.0, |weight| f64::from(weight[row]));
+/// Rows to learn from and rows to validate on, by cluster.
+fn split(problem: &Problem<'_>, share: f64, seed: Seed) -> (Vec<u32>, Vec<u32>) {
+    let n_rows = problem.x.n_rows();
+    if share <= 0.0 {
+        return ((0..n_rows as u32).collect(), Vec::new());
     }
-    let total: f64 = shares.iter().sum();
-    shares.iter().map(|share| share / total).collect()
-}
-
-impl Fitted {
-    /// τ(x; t, control) of every row and policy for one outcome: row-major rows × policies.
-    pub fn effects(&self, x: &dyn RowSource, policies: &PolicySet, control: usize, outcome: usize) -> Result<Vec<f32>> {
-        let all: Vec<usize> = (0..policies.len()).collect();
-        let mixtures = self.space.mixtures(policies, &all, true)?;
-        let d = self.network.treatment.n_out;
-        let n_policies = policies.len();
-        let mut effects = vec![0.0; x.n_rows() * n_policies];
-        for weights in &self.weights {
-            let h = embeddings(&self.network, &self.layout, weights, &mixtures)?;
-            let g = gains(&self.network, &self.layout, weights, x)?;
-            for (row, effects) in effects.chunks_mut(n_policies).enumerate() {
-                let g = &g[row * d * self.n_outcomes + outcome * d..][..d];
-                for (policy, effect) in effects.iter_mut().enumerate() {
-                    let difference = h[policy * d..].iter().zip(&h[control * d..]).take(d).zip(g);
-                    *effect += difference.map(|((h, h0), g)| g * (h - h0)).sum::<f32>() / self.weights.len() as f32;
-                }
-            }
-        }
-        Ok(effects)
-    }
-}
-
-fn embeddings(network: &UpliftNet, layout: &Layout, weights: &[f32], mixtures: &Mixtures) -> Result<Vec<f32>> {
-    Workspace::default().value(layout, weights, |tape| network.treatment.forward(tape, mixtures))
-}
-
-fn gains(network: &UpliftNet, layout: &Layout, weights: &[f32], x: &dyn RowSource) -> Result<Vec<f32>> {
-    predict(layout, weights, network, x, network.treatment.n_out * network.g.len(), 0)
-}
-
-/// Mean squared residual after the centred effect, by the mean of the members.
-fn r_loss(
-    problem: &Problem<'_>,
-    network: &UpliftNet,
-    layout: &Layout,
-    mixtures: &Mixtures,
-    weights: &[&[f32]],
-    rows: &[u32],
-    centring: Centring,
-) -> Result<f64> {
-    let d = network.treatment.n_out;
-    let n_outcomes = network.g.len();
-    let n_policies = problem.policies.len();
-    let x = crate::nuisance::SomeRows { x: problem.x, rows };
-    let mut predicted = vec![0.0_f64; rows.len() * n_outcomes];
-    for weights in weights {
-        let h = embeddings(network, layout, weights, mixtures)?;
-        let g = gains(network, layout, weights, &x)?;
-        let mean_of = |propensity: &[f32]| {
-            let mut mean = vec![0.0_f32; d];
-            for (h, p) in h.chunks(d).zip(propensity) {
-                mean.iter_mut().zip(h).for_each(|(mean, h)| *mean += p * h);
-            }
-            mean
-        };
-        let constant = match problem.propensity {
-            Propensity::Shares(shares) => mean_of(shares),
-            _ => Vec::new(),
-        };
-        let strata: Vec<Vec<f32>> = match problem.propensity {
-            Propensity::Strata { table, .. } => table.chunks(n_policies).map(mean_of).collect(),
-            _ => Vec::new(),
-        };
-        let zero = vec![0.0; d];
-        for (i, row) in rows.iter().enumerate() {
-            let row = *row as usize;
-            let own;
-            let mean = match (centring, problem.propensity) {
-                (Centring::None, _) => &zero,
-                (_, Propensity::Shares(_)) => &constant,
-                (_, Propensity::Strata { of_row, .. }) => &strata[of_row[row] as usize],
-                (_, Propensity::Rows(table)) => {
-                    own = mean_of(&table[row * n_policies..][..n_policies]);
-                    &own
-                }
-            };
-            let h = &h[problem.policy[row] as usize * d..][..d];
-            for outcome in 0..n_outcomes {
-                let g = &g[(i * n_outcomes + outcome) * d..][..d];
-                let dot: f32 = g.iter().zip(h.iter().zip(mean)).map(|(g, (h, mean))| g * (h - mean)).sum();
-                predicted[i * n_outcomes + outcome] += f64::from(dot);
-            }
-        }
-    }
-    let n_members = weights.len() as f64;
-    let (mut total, mut mass) = (0.0, 0.0);
-    for (predicted, row) in predicted.chunks(n_outcomes).zip(rows) {
-        let row = *row as usize;
-        let w = problem.weight.map_or(1.0, |weight| f64::from(weight[row]));
-        mass += w;
-        for (predicted, residual) in predicted.iter().zip(&problem.residual[row * n_outcomes..]) {
-            total += w * (predicted / n_members - f64::from(*residual)).powi(2);
-        }
-    }
-    Ok(total / mass.max(f64::MIN_POSITIVE))
+    let n_parts = (1.0 / share).round().max(2.0) as usize;
+    let parts = Folds::deal(n_rows, problem.cluster, n_parts, seed.child("validation"));
+    (parts.rest(0), parts.rows(0))
 }

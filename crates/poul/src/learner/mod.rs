@@ -1,12 +1,26 @@
 //! The learner: Y = m(X) + g(X)ᵀ(h(T) − e_h(X)) + ε, fitted on residuals (Eqs. 3 to 5 and Algorithm 1 of the paper).
+//!
+//! | file | subject |
+//! |---|---|
+//! | `params` | settings, checked |
+//! | `space` | the atoms that were seen, and mixtures over them |
+//! | `treatment_net` | φ, ρ and h(t) |
+//! | `uplift_net` | g(x), and the loss |
+//! | `r_loss` | the loss on held-out rows, by which the best state is kept |
+//! | `fit` | stage 2: the training of an ensemble |
+//! | `train` | the whole: scale outcomes, nuisances, stage 2 |
+//! | `poul` | what comes out |
 
 mod fit;
 mod params;
+mod poul;
+mod r_loss;
 mod space;
+mod train;
 mod treatment_net;
 mod uplift_net;
 
-pub use fit::{Fitted, Problem, fit};
-pub use params::{Centring, Embedding, Params};
-pub use space::{Mixtures, TreatmentSpace};
-pub use treatment_net::TreatmentNet;
+pub use params::{Centring, Embedding, ModelParams, Params, TrainingParams, ValidParams};
+pub use poul::Poul;
+pub use space::TreatmentSpace;
+pub use train::train;

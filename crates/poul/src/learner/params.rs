@@ -1,6 +1,9 @@
-//! Settings of the learner.
+//! Settings of the learner: `[model]` and `[training]` of `poul.toml`.
 
 use serde::{Deserialize, Serialize};
+
+use crate::net::Schedule;
+use crate::{Error, Result};
 
 /// How an atom (s, a) becomes a vector φ(s, a).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -8,9 +11,9 @@ use serde::{Deserialize, Serialize};
 pub enum Embedding {
     /// A vector of its own for every atom.
     Lookup,
-    /// A vector of the action, changed by the context's sensitivity: a_a + c_s ⊙ b_a.
+    /// What atoms share: a_a + b_a ⊙ c_s, the action's vector and how the context bends it.
     Additive,
-    /// The additive part plus a deviation of the atom, shrunk harder.
+    /// The shared part plus a deviation of the atom, shrunk harder.
     Hierarchical,
 }
 
@@ -20,54 +23,37 @@ pub enum Embedding {
 pub enum Centring {
     /// e_h(x) = Σ_t π(t|x) h(t) for the current h, with its gradient.
     Exact,
-    /// Not at all: for comparison.
+    /// Not at all: for comparison only.
     None,
 }
 
-/// Settings of [`fit`](super::fit).
-#[derive(Clone, Debug, PartialEq)]
-pub struct Params {
-    /// φ. Default hierarchical.
+/// What is learned.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModelParams {
+    /// φ. Default `hierarchical`.
     pub embedding: Embedding,
-    /// Width r of φ and z. Default 16.
+    /// Width r of φ and z. Default 16; at least 1.
     pub embedding_dim: usize,
-    /// Width d of h and g. Default 16.
+    /// Width d of g and h. Default 16; at least 1.
     pub effect_dim: usize,
-    /// Hidden layers of g. Default 128, 64.
+    /// Widths of the hidden layers of g. Default 128, 64; at least one layer.
     pub hidden: Vec<usize>,
-    /// Width of ρ's hidden layer; 0: ρ is linear. Default 32.
+    /// Width of ρ's hidden layer. Default 32; 0: ρ is linear.
     pub rho_hidden: usize,
-    /// Whether ρ has a linear part beside the hidden layer. Default true.
+    /// Whether ρ has a linear part beside its hidden layer. Default true.
     pub rho_skip: bool,
-    /// Dropout in g. Default 0.2.
+    /// Dropout in g. Default 0.2; in [0, 1).
     pub dropout: f32,
-    /// Centring of h.
+    /// Centring of h. Default `exact`.
     pub centring: Centring,
-    /// Members of the ensemble. Default 6.
+    /// Members of the ensemble. Default 6; at least 1.
     pub members: usize,
-    /// Learning rate. Default 2e-3.
-    pub learning_rate: f32,
-    /// Weight decay of g. Default 0.05.
-    pub decay_g: f32,
-    /// Weight decay of ρ. Default 0.05.
-    pub decay_rho: f32,
-    /// Weight decay of the shared parts of φ. Default 0.05.
-    pub decay_phi: f32,
-    /// Weight decay of the atoms' deviations. Default 0.5.
-    pub decay_delta: f32,
-    /// Start of the atoms' deviations, relative to the shared part. Default 0.3.
-    pub delta_start: f32,
-    /// Penalty on the sum of the gates through which features enter g. Default 1e-3; 0: no gates.
-    pub gate_penalty: f32,
-    /// Average of weights. Default 0.999.
-    pub average: f32,
-    /// Gradient clipping. Default 5.
-    pub clip_norm: Option<f32>,
-    /// Schedule.
-    pub schedule: crate::net::Schedule,
+    /// Folds K of cross-fitting. Default 3; 1 fits the nuisances on all rows, as Algorithm 1 does.
+    pub folds: usize,
 }
 
-impl Default for Params {
+impl Default for ModelParams {
     fn default() -> Self {
         Self {
             embedding: Embedding::Hierarchical,
@@ -79,16 +65,139 @@ impl Default for Params {
             dropout: 0.2,
             centring: Centring::Exact,
             members: 6,
+            folds: 3,
+        }
+    }
+}
+
+/// How it is learned.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TrainingParams {
+    /// Learning rate of AdamW. Default 0.002; above 0.
+    pub learning_rate: f32,
+    /// Rows of a batch. Default 512; at least 1.
+    pub batch_rows: usize,
+    /// Most passes over the rows. Default 80; at least 1.
+    pub epochs: usize,
+    /// Epochs without a better validation R-loss before training ends. Default 8; 0: run all epochs.
+    pub patience: usize,
+    /// Share of the units held out for the validation R-loss. Default 0.125; in [0, 0.5].
+    pub validation_share: f64,
+    /// Weight decay of g. Default 1; at least 0.
+    pub decay_g: f32,
+    /// Weight decay of ρ. Default 0.3; at least 0.
+    pub decay_rho: f32,
+    /// Weight decay of what atoms share. Default 0.3; at least 0.
+    pub decay_phi: f32,
+    /// Weight decay of the atoms' deviations. Default 0.5; at least 0.
+    pub decay_delta: f32,
+    /// Start of the atoms' deviations, relative to the shared part. Default 0.3; at least 0.
+    pub delta_start: f32,
+    /// Penalty on the gates through which features enter g. Default 0.0015; 0: no gates.
+    pub gate_penalty: f32,
+    /// Decay of the running average of weights. Default 0.999; in [0, 1).
+    pub average: f32,
+    /// Longest gradient. Default 5; above 0.
+    pub clip_norm: f32,
+}
+
+impl Default for TrainingParams {
+    fn default() -> Self {
+        Self {
             learning_rate: 2e-3,
-            decay_g: 0.05,
-            decay_rho: 0.05,
-            decay_phi: 0.05,
+            batch_rows: 512,
+            epochs: 80,
+            patience: 8,
+            validation_share: 0.125,
+            decay_g: 1.0,
+            decay_rho: 0.3,
+            decay_phi: 0.3,
             decay_delta: 0.5,
             delta_start: 0.3,
-            gate_penalty: 1e-3,
+            gate_penalty: 1.5e-3,
             average: 0.999,
-            clip_norm: Some(5.0),
-            schedule: crate::net::Schedule::default(),
+            clip_norm: 5.0,
         }
+    }
+}
+
+/// Settings of [`fit`](super::fit).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Params {
+    /// What is learned.
+    pub model: ModelParams,
+    /// How.
+    pub training: TrainingParams,
+}
+
+/// Settings known to be in range.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ValidParams(Params);
+
+impl Params {
+    /// Checks every setting against its range.
+    pub fn check(self) -> Result<ValidParams> {
+        let Self { model, training } = &self;
+        let inside = |value: f32, low: f32, high: f32| (low..high).contains(&value);
+        let positive = |value: f32| value > 0.0 && value.is_finite();
+        let decay = |value: f32| inside(value, 0.0, 100.0);
+        let rules = [
+            ("model.embedding_dim", model.embedding_dim > 0, "at least 1"),
+            ("model.effect_dim", model.effect_dim > 0, "at least 1"),
+            ("model.hidden", !model.hidden.is_empty() && !model.hidden.contains(&0), "one or more widths above 0"),
+            ("model.dropout", inside(model.dropout, 0.0, 1.0), "in [0, 1)"),
+            ("model.members", (1..=256).contains(&model.members), "1 to 256"),
+            ("model.folds", (1..=100).contains(&model.folds), "1 to 100"),
+            ("training.learning_rate", positive(training.learning_rate), "above 0"),
+            ("training.batch_rows", training.batch_rows > 0, "at least 1"),
+            ("training.epochs", training.epochs > 0, "at least 1"),
+            ("training.validation_share", (0.0..=0.5).contains(&training.validation_share), "from 0 to 0.5"),
+            ("training.decay_g", decay(training.decay_g), "from 0 to 100"),
+            ("training.decay_rho", decay(training.decay_rho), "from 0 to 100"),
+            ("training.decay_phi", decay(training.decay_phi), "from 0 to 100"),
+            ("training.decay_delta", decay(training.decay_delta), "from 0 to 100"),
+            ("training.delta_start", inside(training.delta_start, 0.0, 100.0), "from 0 to 100"),
+            ("training.gate_penalty", inside(training.gate_penalty, 0.0, 100.0), "from 0 to 100"),
+            ("training.average", inside(training.average, 0.0, 1.0), "in [0, 1)"),
+            ("training.clip_norm", positive(training.clip_norm), "above 0"),
+        ];
+        match rules.iter().find(|(_, inside, _)| !inside) {
+            Some((name, _, range)) => {
+                Err(Error::usage(format!("`{name}` is out of range")).hint(format!("it must be {range}")))
+            }
+            None => Ok(ValidParams(self)),
+        }
+    }
+}
+
+impl std::ops::Deref for ValidParams {
+    type Target = Params;
+
+    fn deref(&self) -> &Params {
+        &self.0
+    }
+}
+
+impl TrainingParams {
+    pub(super) fn schedule(&self) -> Schedule {
+        Schedule { batch_rows: self.batch_rows, epochs: self.epochs, patience: self.patience }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_valid_and_wrong_settings_are_named() {
+        assert!(Params::default().check().is_ok());
+        let mut params = Params::default();
+        params.model.hidden.clear();
+        let error = params.check().unwrap_err();
+        assert_eq!(error.to_string(), "`model.hidden` is out of range");
+        let mut params = Params::default();
+        params.training.learning_rate = f32::NAN;
+        assert!(params.check().unwrap_err().to_string().contains("learning_rate"));
     }
 }

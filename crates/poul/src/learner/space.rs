@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::net::SparseRows;
 use crate::policy::PolicySet;
-use crate::{Error, Result};
+use crate::Result;
 
 /// The atoms seen in training, by name, and where the mean training policy lies among them.
 ///
@@ -29,7 +29,7 @@ pub struct TreatmentSpace {
 
 /// Mixtures of some policies in a space, as the treatment net takes them.
 #[derive(Clone, Debug)]
-pub struct Mixtures {
+pub(super) struct Mixtures {
     /// α_t / κ by policy, over the atoms below.
     pub(super) rows: Arc<SparseRows>,
     /// ᾱ / κ.
@@ -38,8 +38,6 @@ pub struct Mixtures {
     pub(super) atoms: Vec<(u32, u32)>,
     /// From atoms to the seen atoms; an unseen one has an empty row.
     pub(super) seen: Arc<SparseRows>,
-    /// Share of each policy's mixture on atoms that were never seen.
-    pub unseen_share: Vec<f64>,
 }
 
 impl TreatmentSpace {
@@ -77,42 +75,37 @@ impl TreatmentSpace {
         Self { contexts, actions, atoms, mean, spread }
     }
 
-    /// Mixtures of the chosen policies; `allow_unseen` lets in atoms that were never seen but whose context and
-    /// action were: they are taken by what their context and action share with others.
-    pub fn mixtures(&self, policies: &PolicySet, chosen: &[usize], allow_unseen: bool) -> Result<Mixtures> {
+    /// Whether an atom can be taken by what its context and action share with others.
+    pub fn embeds(&self, context: &str, action: &str) -> bool {
+        let known = |names: &[String], name: &str| names.binary_search_by(|other| other.as_str().cmp(name)).is_ok();
+        known(&self.contexts, context) && known(&self.actions, action)
+    }
+
+    /// Mixtures of the chosen policies. An atom that was never seen is taken by what its context and action share
+    /// with others; where one of them was never seen either, it counts as zero.
+    pub(super) fn mixtures(&self, policies: &PolicySet, chosen: &[usize]) -> Result<Mixtures> {
         let mut place: BTreeMap<(u32, u32), u32> =
             self.atoms.iter().enumerate().map(|(index, atom)| (*atom, index as u32)).collect();
         let mut atoms = self.atoms.clone();
-        let (mut rows, mut unseen_share, mut unseen) = (Vec::new(), Vec::new(), Vec::new());
+        let mut rows = Vec::with_capacity(chosen.len());
         for policy in chosen {
             let mixture = policies.mixture(*policy);
-            let (mut row, mut share) = (Vec::new(), 0.0);
+            let mut row = Vec::with_capacity(mixture.atoms.len());
             for (atom, mass) in mixture.atoms.iter().zip(mixture.mass).filter(|(_, mass)| **mass > 0.0) {
                 let parts = policies.atoms()[*atom as usize];
                 let context = self.contexts.binary_search(&policies.contexts()[parts.context as usize]);
                 let action = self.actions.binary_search(&policies.actions()[parts.action as usize]);
-                let known = match (context, action) {
-                    (Ok(context), Ok(action)) => Some((context as u32, action as u32)),
-                    _ => None,
+                let (Ok(context), Ok(action)) = (context, action) else {
+                    continue;
                 };
-                let seen = known.and_then(|known| place.get(&known)).filter(|index| (**index as usize) < self.atoms.len());
-                if seen.is_none() {
-                    share += mass;
-                    unseen.push((*policy, *atom as usize, known.is_some()));
-                }
-                let Some(known) = known else { continue };
-                let index = *place.entry(known).or_insert_with(|| {
-                    atoms.push(known);
+                let atom = (context as u32, action as u32);
+                let index = *place.entry(atom).or_insert_with(|| {
+                    atoms.push(atom);
                     atoms.len() as u32 - 1
                 });
                 row.push((index, (mass / self.spread) as f32));
             }
             rows.push(row);
-            unseen_share.push(share);
-        }
-        let refused = |(_, _, known): &&(usize, usize, bool)| !(allow_unseen && *known);
-        if let Some((policy, _, known)) = unseen.iter().find(refused) {
-            return Err(self.unseen_error(policies, *policy, &unseen, *known));
         }
         let n_atoms = atoms.len();
         let mean = self.mean.iter().enumerate().map(|(atom, mass)| (atom as u32, (mass / self.spread) as f32));
@@ -122,31 +115,7 @@ impl TreatmentSpace {
             mean: Arc::new(SparseRows::new(n_atoms, [mean])?),
             seen: Arc::new(SparseRows::new(self.atoms.len(), seen)?),
             atoms,
-            unseen_share,
         })
-    }
-
-    fn unseen_error(
-        &self,
-        policies: &PolicySet,
-        policy: usize,
-        unseen: &[(usize, usize, bool)],
-        known: bool,
-    ) -> Error {
-        let mut names: Vec<String> = unseen
-            .iter()
-            .filter(|(of, _, _)| *of == policy)
-            .map(|(_, atom, _)| format!("`{}`", policies.atom_name(*atom)))
-            .collect();
-        let more = names.len().saturating_sub(8);
-        names.truncate(8);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let what = format!("atoms that were never run in training: {}{more}", names.join(", "));
-        let hint = match known {
-            true => "--allow-unseen scores them by what their context and action share with others, and reports their share",
-            false => "their context or action was never run, so nothing is known about them; give it attributes, or retrain",
-        };
-        Error::input(what).at(format!("policy `{}`", policies.name(policy))).hint(hint)
     }
 }
 
@@ -163,18 +132,20 @@ mod tests {
     }
 
     #[test]
-    fn unseen_atoms_are_refused_or_counted() {
+    fn unseen_atoms_are_taken_by_their_parts() {
         let set = set();
         // t2 and t3 were not run: `y:up` is unseen with known parts, `new` is an unknown action.
         let space = TreatmentSpace::new(&set, &[0.5, 0.5, 0.0, 0.0]);
         assert_eq!(space.actions, ["none", "up"]);
         assert_eq!(space.atoms.len(), 3);
-        let t2 = set.index("t2").unwrap();
-        let error = space.mixtures(&set, &[t2], false).unwrap_err();
-        assert!(error.to_string().contains("`y:up`"), "{error}");
-        let mixtures = space.mixtures(&set, &[0, t2], true).unwrap();
-        assert_eq!(mixtures.unseen_share, [0.0, 0.5]);
-        assert!(space.mixtures(&set, &[set.index("t3").unwrap()], true).is_err());
+        assert!(space.embeds("y", "up") && !space.embeds("x", "new"));
+        let index = |name: &str| set.index(name).unwrap();
+        let mixtures = space.mixtures(&set, &[0, index("t2"), index("t3")]).unwrap();
+        assert_eq!(mixtures.atoms.len(), 4);
+        assert_eq!(mixtures.seen.row(3).count(), 0);
+        let atoms = |row: usize| mixtures.rows.row(row).map(|(atom, _)| atom).collect::<Vec<_>>();
+        assert_eq!(atoms(1).last(), Some(&3));
+        assert_eq!(atoms(2).len(), 1);
     }
 
     #[test]
@@ -184,7 +155,7 @@ mod tests {
         let mean: f64 = space.mean.iter().sum();
         assert!((mean - 1.0).abs() < 1e-12);
         let all: Vec<usize> = (0..4).collect();
-        let mixtures = space.mixtures(&set, &all, false).unwrap();
+        let mixtures = space.mixtures(&set, &all).unwrap();
         let mut square = 0.0;
         for policy in 0..4 {
             let mut row: Vec<f64> = space.mean.iter().map(|mean| -mean / space.spread).collect();

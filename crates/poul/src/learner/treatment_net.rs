@@ -6,12 +6,12 @@ use crate::net::{Activation, Dense, Init, LayoutBuilder, Mlp, Tape, Var, Weight}
 
 /// Weights of φ and ρ.
 #[derive(Clone, Debug)]
-pub struct TreatmentNet {
+pub(super) struct TreatmentNet {
     phi: Phi,
     skip: Option<Dense>,
     rho: Option<Mlp>,
     /// Width of h.
-    pub n_out: usize,
+    pub(super) n_out: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -23,31 +23,31 @@ struct Phi {
 
 impl TreatmentNet {
     /// Declares the weights.
-    pub fn new(layout: &mut LayoutBuilder, name: &str, space: &TreatmentSpace, params: &Params) -> Self {
-        let r = params.embedding_dim;
+    pub(super) fn new(layout: &mut LayoutBuilder, name: &str, space: &TreatmentSpace, params: &Params) -> Self {
+        let r = params.model.embedding_dim;
         let (phi, delta, rho) = (layout.group("phi"), layout.group("delta"), layout.group("rho"));
-        let shared = (params.embedding != Embedding::Lookup).then(|| {
+        let shared = (params.model.embedding != Embedding::Lookup).then(|| {
             (
                 layout.matrix(&format!("{name}.action"), space.actions.len(), r, Init::Normal(1.0), phi),
                 layout.matrix(&format!("{name}.bend"), space.actions.len(), r, Init::Normal(0.5), phi),
                 layout.matrix(&format!("{name}.context"), space.contexts.len(), r, Init::Normal(0.5), phi),
             )
         });
-        let start = if shared.is_some() { params.delta_start } else { 1.0 };
-        let delta = (params.embedding != Embedding::Additive)
+        let start = if shared.is_some() { params.training.delta_start } else { 1.0 };
+        let delta = (params.model.embedding != Embedding::Additive)
             .then(|| layout.matrix(&format!("{name}.atom"), space.atoms.len(), r, Init::Normal(start), delta));
-        let n_out = params.effect_dim;
-        let skip = (params.rho_skip || params.rho_hidden == 0)
+        let n_out = params.model.effect_dim;
+        let skip = (params.model.rho_skip || params.model.rho_hidden == 0)
             .then(|| layout.linear(&format!("{name}.skip"), r, n_out, Init::Uniform, rho));
-        let hidden = (params.rho_hidden > 0).then(|| {
-            let widths = [r, params.rho_hidden, n_out];
+        let hidden = (params.model.rho_hidden > 0).then(|| {
+            let widths = [r, params.model.rho_hidden, n_out];
             Mlp::new(layout, &format!("{name}.rho"), &widths, Activation::Tanh, Init::Uniform, rho)
         });
         Self { phi: Phi { shared, delta }, skip, rho: hidden, n_out }
     }
 
     /// h of every policy, one row each.
-    pub fn forward(&self, tape: &mut Tape<'_>, mixtures: &Mixtures) -> Var {
+    pub(super) fn forward(&self, tape: &mut Tape<'_>, mixtures: &Mixtures) -> Var {
         let phi = self.phi.forward(tape, mixtures);
         let z = tape.mix(&mixtures.rows, phi);
         let mean = tape.mix(&mixtures.mean, phi);

@@ -28,13 +28,13 @@ impl Gain {
     fn new(layout: &mut LayoutBuilder, n_features: usize, outcome: usize, params: &Params) -> Self {
         let (group, gates) = (layout.group("g"), layout.group("gate"));
         let name = format!("g.{outcome}");
-        let gate = (params.gate_penalty > 0.0)
+        let gate = (params.training.gate_penalty > 0.0)
             .then(|| layout.matrix(&format!("{name}.gate"), n_features, 1, Init::Constant(1.0), gates));
-        let first = layout.dense(&format!("{name}.first"), n_features, params.hidden[0], Init::Uniform, group);
-        let mut widths = params.hidden.clone();
-        widths.push(params.effect_dim);
-        let rest = Mlp::new(layout, &name, &widths, Activation::Relu, Init::Uniform, group).dropout(params.dropout);
-        Self { gate, first, rest, dropout: params.dropout, penalty: params.gate_penalty }
+        let first = layout.dense(&format!("{name}.first"), n_features, params.model.hidden[0], Init::Uniform, group);
+        let mut widths = params.model.hidden.clone();
+        widths.push(params.model.effect_dim);
+        let rest = Mlp::new(layout, &name, &widths, Activation::Relu, Init::Uniform, group).dropout(params.model.dropout);
+        Self { gate, first, rest, dropout: params.model.dropout, penalty: params.training.gate_penalty }
     }
 
     /// The gated first layer, shared by all rows.
