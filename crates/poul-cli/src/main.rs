@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod config;
 mod failure;
 mod number;
 mod progress;
@@ -14,8 +15,5 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     let args = args::Args::parse();
-    match commands::run(args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failure::report(&error),
-    }
+    failure::guard(|| commands::run(args))
 }

@@ -52,9 +52,25 @@ impl fmt::Display for Table {
     }
 }
 
+/// A policy's name, cut where it would push the numbers off the screen: combinations of many columns have names of
+/// hundreds of characters. The JSON has them whole.
+pub(crate) fn shortened(name: &str) -> String {
+    const WIDEST: usize = 100;
+    match name.chars().count() > WIDEST {
+        true => name.chars().take(WIDEST - 1).chain(['…']).collect(),
+        false => name.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_names_are_cut() {
+        assert_eq!(shortened("T2"), "T2");
+        assert_eq!(shortened(&"é".repeat(500)), format!("{}…", "é".repeat(99)));
+    }
 
     #[test]
     fn columns_line_up() {

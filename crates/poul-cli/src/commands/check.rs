@@ -6,11 +6,11 @@ use poul::policy::PolicySet;
 use poul::{Error, Progress, Result};
 
 use crate::args::{Check, Common};
-use crate::commands::{print, write_json};
+use crate::commands::{JsonTarget, about_data};
 use crate::number::{count, percent, significant};
 use crate::progress::Terminal;
 use crate::settings::DataSettings;
-use crate::table::Table;
+use crate::table::{Table, shortened};
 
 pub(crate) fn run(args: &Check, common: &Common, terminal: &Terminal) -> Result<()> {
     let mut settings = DataSettings::load(&args.roles, &args.policy)?;
@@ -18,8 +18,10 @@ pub(crate) fn run(args: &Check, common: &Common, terminal: &Terminal) -> Result<
     if settings.roles.outcome.is_empty() {
         return Err(Error::usage("no outcome is named").hint("name one: --outcome COL"));
     }
+    let json = JsonTarget::open(args.json.as_deref())?;
     let source = Source::open(&args.data)?;
-    let mut columns = settings.roles.check(source.schema(), Need::FIT)?;
+    let columns = settings.roles.check(source.schema(), Need::FIT);
+    let mut columns = columns.map_err(|error| about_data(error, &args.data))?;
     let policies = policies(&settings, &source, &columns, terminal)?;
     columns.control = control(&settings, &policies)?;
     let params = Params {
@@ -29,15 +31,7 @@ pub(crate) fn run(args: &Check, common: &Common, terminal: &Terminal) -> Result<
         ..Params::default()
     };
     let profile = profile(&source, &columns, &policies, &params, terminal)?;
-    match args.json.as_deref() {
-        Some("-") => write_json("-", &profile),
-        target => {
-            if let Some(target) = target {
-                write_json(target, &profile)?;
-            }
-            print(summary(&profile))
-        }
-    }
+    json.write(&profile, || summary(&profile))
 }
 
 /// The policies of the file, or those that the data speak of.
@@ -122,7 +116,7 @@ fn arms(profile: &Profile) -> String {
         let means: Vec<String> = arm.outcome_means.iter().map(|mean| significant(*mean)).collect();
         let control = profile.control.as_ref() == Some(&arm.policy);
         table.row([
-            if control { format!("{} *", arm.policy) } else { arm.policy.clone() },
+            if control { format!("{} *", shortened(&arm.policy)) } else { shortened(&arm.policy) },
             count(arm.rows),
             percent(arm.share),
             arm.declared.map_or_else(|| "–".to_string(), percent),
@@ -130,7 +124,7 @@ fn arms(profile: &Profile) -> String {
         ]);
     }
     let more = arms.len().saturating_sub(SHOWN);
-    let rest = if more > 0 { format!("and {more} more policies\n") } else { String::new() };
+    let rest = if more > 0 { format!("and {} more policies\n", count(more as u64)) } else { String::new() };
     let star = if profile.control.is_some() { "* control\n" } else { "" };
     format!("{table}{rest}{star}\n")
 }
@@ -149,7 +143,7 @@ fn balance(profile: &Profile) -> String {
     for imbalance in profile.imbalances.iter().take(5) {
         table.row([
             imbalance.column.clone(),
-            imbalance.group.clone(),
+            shortened(&imbalance.group),
             format!("{:+.3}", imbalance.difference),
         ]);
     }

@@ -8,28 +8,31 @@ use poul::policy::{Assigner, PolicySet};
 use poul::{Error, Progress, Result, Seed};
 
 use crate::args::{Common, Evaluate, PolicyArgs};
-use crate::commands::{print, write_json};
+use crate::commands::{JsonTarget, about_data};
 use crate::number::{count, optional};
 use crate::progress::Terminal;
 use crate::settings::{DataSettings, split};
-use crate::table::Table;
+use crate::table::{Table, shortened};
 
 pub(crate) fn run(args: &Evaluate, common: &Common, terminal: &Terminal) -> Result<()> {
     let settings = DataSettings::load(&args.roles, &PolicyArgs::default())?;
     let effects = specs(&args.effects, "--effects")?;
     let truth = specs(&args.truth, "--truth")?;
     let score_columns: Vec<String> = effects.iter().chain(&truth).map(|spec| spec.column.clone()).collect();
+    let json = JsonTarget::open(args.json.as_deref())?;
     let source = Source::open(&args.data)?;
     let mut roles = settings.roles.clone();
     // The scores are read as the features of the table; the table's own features are not needed.
     roles.features = score_columns;
     roles.exclude.clear();
-    let columns = roles.check(source.schema(), Need::FIT).map_err(|error| explain_outcome(error, &roles))?;
+    let columns = roles.check(source.schema(), Need::FIT);
+    let columns = columns.map_err(|error| about_data(explain_outcome(error, &roles), &args.data))?;
     let policies = PolicySet::from_data(&source, &columns, None, terminal)?;
     let against = args.against.as_deref().unwrap_or(settings.control());
     let against = policies.require(against).map_err(|error| error.at("the policy compared with"))?;
     let chosen = chosen_policies(args, &policies, against)?;
-    let table = Rows::read(&source, &columns, &policies, terminal)?;
+    let table = Rows::read(&source, &columns, &policies, terminal);
+    let table = table.map_err(|error| about_data(error, &args.data))?;
 
     let assigned = assign_specs(&effects, &columns, &policies, &chosen, "--effects")?;
     let truths = assign_specs(&truth, &columns, &policies, &chosen, "--truth")?;
@@ -65,15 +68,7 @@ pub(crate) fn run(args: &Evaluate, common: &Common, terminal: &Terminal) -> Resu
         ..Params::default()
     };
     let evaluation = poul::evaluate::evaluate(&scored, &params.check()?, terminal)?;
-    match args.json.as_deref() {
-        Some("-") => write_json("-", &evaluation),
-        target => {
-            if let Some(target) = target {
-                write_json(target, &evaluation)?;
-            }
-            print(summary(&evaluation))
-        }
-    }
+    json.write(&evaluation, || summary(&evaluation))
 }
 
 /// What `--effects` or `--truth` names: a column, for one policy or all, one outcome or all.
@@ -283,7 +278,7 @@ pub(crate) fn summary(evaluation: &Evaluation) -> String {
         ]);
     };
     for result in &evaluation.results {
-        row(&result.outcome, result.policy.clone(), &result.metrics);
+        row(&result.outcome, shortened(&result.policy), &result.metrics);
     }
     for pooled in evaluation.pooled.iter().filter(|pooled| pooled.policies.len() > 1) {
         row(&pooled.outcome, format!("all {}", pooled.policies.len()), &pooled.metrics);
