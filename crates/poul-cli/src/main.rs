@@ -7,6 +7,7 @@ mod failure;
 mod number;
 mod progress;
 mod settings;
+mod specs;
 mod table;
 
 use std::process::ExitCode;

@@ -121,7 +121,11 @@ impl PolicySource {
         let policies = PolicySet::read(path, self.contexts.as_deref())?;
         Ok(Some(match self.weights()? {
             Some(weights) if self.exposure_log.is_some() => {
-                policies.with_weights(&ContextWeights::from_map(&weights))?
+                let weighted = policies.with_weights(&ContextWeights::from_map(&weights));
+                weighted.map_err(|error| match &self.exposure_log {
+                    Some(log) => error.file(log),
+                    None => error,
+                })?
             }
             _ => policies,
         }))
@@ -129,7 +133,7 @@ impl PolicySource {
 
     /// The policies of the file.
     pub(crate) fn require(&self) -> Result<PolicySet> {
-        let missing = || Error::usage("--policies FILE is needed").hint("see `poul policy --help`");
+        let missing = || Error::usage("no policy file is named").hint("name it: --policies policies.toml");
         self.read()?.ok_or_else(missing)
     }
 

@@ -53,7 +53,7 @@ impl Error {
     /// Something that could not be written to `path`.
     pub fn output(path: impl AsRef<Path>, source: std::io::Error) -> Self {
         let hint = match source.kind() {
-            std::io::ErrorKind::NotFound => Some("the folder does not exist: create it first"),
+            std::io::ErrorKind::NotFound => Some("create the folder first"),
             std::io::ErrorKind::PermissionDenied => Some("choose a folder you may write to"),
             std::io::ErrorKind::AlreadyExists | std::io::ErrorKind::NotADirectory => {
                 Some("a file stands where a folder is needed: choose another folder")
@@ -134,6 +134,17 @@ impl Error {
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds a second way out to the hint.
+    #[must_use]
+    pub fn otherwise(mut self, other: &str) -> Self {
+        self.0.hint = Some(match self.0.hint.take() {
+            Some(hint) if hint.ends_with('?') => format!("{hint} Otherwise {other}"),
+            Some(hint) => format!("{hint}; otherwise {other}"),
+            None => other.to_string(),
+        });
         self
     }
 
@@ -239,5 +250,9 @@ mod tests {
         assert_eq!(nearest_name("outcom", &["cost", "outcome"]), Some("outcome"));
         let error = Error::missing_column("zzz", ["cost", "gmv"]);
         assert_eq!(error.hint_text(), Some("the columns are `cost`, `gmv`"));
+        let error = error.otherwise("add it");
+        assert_eq!(error.hint_text(), Some("the columns are `cost`, `gmv`; otherwise add it"));
+        let error = Error::missing_column("gvm", ["gmv"]).otherwise("add it");
+        assert_eq!(error.hint_text(), Some("did you mean `gmv`? Otherwise add it"));
     }
 }

@@ -30,7 +30,8 @@ pub(crate) fn run(args: &Check, common: &Common, terminal: &Terminal) -> Result<
         seed: common.seed,
         ..Params::default()
     };
-    let profile = profile(&source, &columns, &policies, &params, terminal)?;
+    let profile = profile(&source, &columns, &policies, &params, terminal);
+    let profile = profile.map_err(|error| about_data(error, &args.data))?;
     json.write(&profile, || summary(&profile))
 }
 
@@ -55,7 +56,7 @@ pub(crate) fn policies(
 pub(crate) fn control(settings: &DataSettings, policies: &PolicySet) -> Result<Option<String>> {
     match &settings.roles.control {
         Some(name) => {
-            policies.require(name).map_err(|error| error.at("control"))?;
+            policies.require(name).map_err(|error| error.at("--control"))?;
             Ok(Some(name.clone()))
         }
         None => Ok(policies.index("control").map(|_| "control".to_string())),
