@@ -66,7 +66,11 @@ pub(crate) fn control(settings: &DataSettings, policies: &PolicySet) -> Result<O
 /// The profile, for a person.
 pub(crate) fn summary(profile: &Profile) -> String {
     let mut text = String::new();
-    let features: Vec<String> = profile.features.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
+    let kind = |kind: &str, n: usize| match n {
+        1 => format!("1 {}", kind.trim_end_matches('s')),
+        n => format!("{n} {kind}"),
+    };
+    let features: Vec<String> = profile.features.iter().map(|(name, n)| kind(name, *n)).collect();
     text.push_str(&format!("{} rows", count(profile.rows)));
     if profile.units != profile.rows {
         text.push_str(&format!(" in {} clusters", count(profile.units)));
@@ -112,17 +116,17 @@ fn arms(profile: &Profile) -> String {
     const SHOWN: usize = 15;
     let mut arms: Vec<_> = profile.arms.iter().collect();
     arms.sort_by(|a, b| b.rows.cmp(&a.rows).then_with(|| a.policy.cmp(&b.policy)));
-    let mut table = Table::new(["policy", "rows", "share", "declared", "mean outcomes"]);
+    let means = profile.outcomes.iter().map(|outcome| format!("mean {}", outcome.outcome));
+    let mut table = Table::new(["policy", "rows", "share", "declared"]).with(means);
     for arm in arms.iter().take(SHOWN) {
-        let means: Vec<String> = arm.outcome_means.iter().map(|mean| significant(*mean)).collect();
         let control = profile.control.as_ref() == Some(&arm.policy);
-        table.row([
+        let cells = [
             if control { format!("{} *", shortened(&arm.policy)) } else { shortened(&arm.policy) },
             count(arm.rows),
             percent(arm.share),
             arm.declared.map_or_else(|| "–".to_string(), percent),
-            means.join("  "),
-        ]);
+        ];
+        table.row_with(cells, arm.outcome_means.iter().map(|mean| significant(*mean)));
     }
     let more = arms.len().saturating_sub(SHOWN);
     let rest = if more > 0 { format!("and {} more policies\n", count(more as u64)) } else { String::new() };

@@ -88,9 +88,9 @@ fn against(args: &Evaluate, settings: &DataSettings, policies: &PolicySet) -> Re
         (Some(_), _) => error.at("--against"),
         (None, Some(_)) => error.at("--control"),
         (None, None) => {
-            let known = error.hint_text().unwrap_or_default().to_owned();
-            let error = Error::input("no policy is called `control`").hint(known);
-            error.otherwise("name the one to compare with: --against NAME")
+            let known = error.hint_text().unwrap_or_default();
+            let hint = format!("name the one to compare with by --against; {known}");
+            Error::input("no policy is called `control`").hint(hint)
         }
     })
 }

@@ -140,7 +140,7 @@ pub(crate) fn snapshot(name: &str, text: &str) {
 }
 
 /// `Profiling: 300 rows in 0.1 s` → `Profiling: 300 rows in [TIME]`.
-fn without_time(line: &str) -> String {
+pub(crate) fn without_time(line: &str) -> String {
     match line.rsplit_once(" in ") {
         Some((before, time)) if time.strip_suffix(" s").is_some_and(|time| time.parse::<f64>().is_ok()) => {
             format!("{before} in [TIME]")
