@@ -9,7 +9,6 @@ use super::builder::PolicySetBuilder;
 use super::set::PolicySet;
 use super::table::{self, Cell, Choice, TableRow};
 use super::weights::ContextWeights;
-use crate::error::nearest_name;
 use crate::{Error, Result};
 
 const COLUMNS: [&str; 4] = ["policy", "context", "action", "probability"];
@@ -55,16 +54,7 @@ fn choose(columns: &[&str]) -> Result<Choice> {
     let choice = COLUMNS.map(|name| columns.iter().position(|column| *column == name));
     let known = || columns.iter().copied();
     if let Some(missing) = choice[..3].iter().position(Option::is_none) {
-        let error = Error::missing_column(COLUMNS[missing], known());
-        let others: Vec<&str> = known().filter(|column| !COLUMNS.contains(column)).collect();
-        let hint = match nearest_name(COLUMNS[missing], &others) {
-            Some(nearest) => format!("rename `{nearest}` to `{}`", COLUMNS[missing]),
-            None => {
-                "a policy file has the columns `policy`, `context`, `action` and, optionally, `probability`"
-                    .into()
-            }
-        };
-        return Err(error.hint(hint));
+        return Err(table::missing_column(COLUMNS[missing], columns, &COLUMNS));
     }
     // With all four there, other columns are remarks; without `probability`, one of them may be it, misspelt.
     if choice[3].is_none()
