@@ -49,7 +49,7 @@ fn what_a_program_sees() {
     let show = json(&["show", "T2"]);
     assert_eq!(show["contexts"]["peak"], 0.75);
     assert_eq!(show["policies"]["T2"]["off_peak"]["none"], 0.5);
-    assert_eq!(show["policies"].as_object().map(|policies| policies.len()), Some(1));
+    assert_eq!(show["policies"].as_object().map(serde_json::Map::len), Some(1));
     // Half of the off-peak quarter moves from `none` to `upgrade`, counted once at either end.
     assert_eq!(json(&["distance", "T1", "T2"])["distance"], 0.25);
     assert_eq!(json(&["distance", "T1", "T1"])["distance"], 0.0);
