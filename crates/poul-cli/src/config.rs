@@ -1,4 +1,4 @@
-//! `poul.toml`: reads the `[data]` table, and names the line of what is wrong in it.
+//! `poul.toml`: reads its tables, and names the line of what is wrong in it.
 
 use std::path::Path;
 
@@ -6,15 +6,17 @@ use poul::data::Roles;
 use poul::{Error, Kind, Result};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer, ValueDeserializer};
 
 use crate::settings::DataSettings;
 
 /// Settings beside the roles that `[data]` holds.
-const BESIDE_ROLES: [&str; 5] = ["policies", "contexts", "exposure_log", "context_column", "shares"];
+const BESIDE_ROLES: [&str; 6] =
+    ["policies", "contexts", "exposure_log", "context_column", "shares", "encoder"];
 
-/// Reads the `[data]` table; `[model]` and `[training]` are for commands that fit.
+/// Reads all tables. What stands under `[model]` and `[training]` is for the learner to judge.
 pub(crate) fn read(path: &Path) -> Result<DataSettings> {
     let text = std::fs::read_to_string(path).map_err(|error| Error::read(path, error))?;
     let file = File { path, text: &text };
@@ -22,8 +24,9 @@ pub(crate) fn read(path: &Path) -> Result<DataSettings> {
     let mut settings = DataSettings::default();
     for (key, value) in root.into_inner() {
         match key.get_ref().as_ref() {
-            "data" => settings = file.data(value)?,
-            "model" | "training" => {}
+            "data" => file.data(value, &mut settings)?,
+            "model" => settings.learner.model = file.table("model", value)?,
+            "training" => settings.learner.training = file.table("training", value)?,
             unknown => {
                 let known = ["data", "model", "training"];
                 let error = Error::unknown(Kind::Input, "table", unknown, "tables", known);
@@ -40,13 +43,23 @@ struct File<'a> {
 }
 
 impl File<'_> {
-    fn data(&self, table: Spanned<DeValue<'_>>) -> Result<DataSettings> {
+    fn table(&self, name: &str, table: Spanned<DeValue<'_>>) -> Result<Map<String, Value>> {
+        let start = table.span().start;
+        match table.get_ref() {
+            DeValue::Table(_) => self.value(table),
+            _ => {
+                let error = self.at(Error::input(format!("`{name}` must be a table")), start);
+                Err(error.hint(format!("write `[{name}]`")))
+            }
+        }
+    }
+
+    fn data(&self, table: Spanned<DeValue<'_>>, settings: &mut DataSettings) -> Result<()> {
         let span = table.span();
         let DeValue::Table(entries) = table.into_inner() else {
             return Err(self.at(Error::input("`data` must be a table"), span.start).hint("write `[data]`"));
         };
         let known = known_settings()?;
-        let mut settings = DataSettings::default();
         let mut roles = DeTable::new();
         // File names in a configuration file are relative to it.
         let folder = self.path.parent().unwrap_or(Path::new(""));
@@ -63,6 +76,7 @@ impl File<'_> {
                     let hint = "write shares = { control = 0.5, T1 = 0.5 }";
                     settings.shares = shares.map_err(|error| error.hint(hint))?;
                 }
+                "encoder" => settings.encoder = self.value(value)?,
                 name if known.iter().any(|known| known == name) => {
                     roles.insert(key, value);
                 }
@@ -75,7 +89,7 @@ impl File<'_> {
         }
         let roles = Roles::deserialize(Deserializer::from(Spanned::new(span, roles)));
         settings.roles = roles.map_err(|error| self.wrong(&error, ""))?;
-        Ok(settings)
+        Ok(())
     }
 
     fn value<T: DeserializeOwned>(&self, value: Spanned<DeValue<'_>>) -> Result<T> {

@@ -3,20 +3,27 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use poul::data::{Budget, Design, Roles};
+use poul::data::{Budget, Design, EncoderParams, Roles};
+use poul::effect::Settings;
 use poul::policy::{ContextWeights, PolicySet, exposure_weights};
 use poul::{Error, Result};
 
-use crate::args::{self, Common, PolicyArgs, RoleArgs};
+use serde_json::Value;
+
+use crate::args::{self, Common, Fit, PolicyArgs, RoleArgs};
 use crate::config;
 
-/// What stands under `[data]` in `poul.toml`, after the flags have had their say.
+/// What stands in `poul.toml`, after the flags have had their say.
 #[derive(Default)]
 pub(crate) struct DataSettings {
     pub(crate) roles: Roles,
     pub(crate) policies: PolicySource,
     /// Declared assignment shares.
     pub(crate) shares: BTreeMap<String, f64>,
+    /// How features are encoded: `[data.encoder]`.
+    pub(crate) encoder: EncoderParams,
+    /// `[model]` and `[training]`.
+    pub(crate) learner: Settings,
 }
 
 /// Where the policies are defined, if anywhere.
@@ -31,9 +38,14 @@ pub(crate) struct PolicySource {
 impl DataSettings {
     /// Reads the configuration file, if one is named, and lays the flags over it.
     pub(crate) fn load(roles: &RoleArgs, policy: &PolicyArgs) -> Result<Self> {
+        Self::load_over(Roles::default(), roles, policy)
+    }
+
+    /// As [`load`](Self::load), with other defaults for the roles where no configuration file is named.
+    pub(crate) fn load_over(defaults: Roles, roles: &RoleArgs, policy: &PolicyArgs) -> Result<Self> {
         let mut settings = match &roles.config {
             Some(path) => config::read(path)?,
-            None => Self::default(),
+            None => Self { roles: defaults, ..Self::default() },
         };
         settings.lay_over(roles)?;
         settings.policies.lay_over(policy);
@@ -131,6 +143,18 @@ impl PolicySource {
         }))
     }
 
+    /// The policies of the file laid beside `own`, whose contexts and weights hold; `None` without a file.
+    pub(crate) fn read_beside(&self, own: &PolicySet) -> Result<Option<PolicySet>> {
+        if self.exposure_log.is_some() {
+            return Err(Error::usage("the contexts of a model have weights: --exposure-log cannot change them")
+                .hint("leave it out, or fit again with it"));
+        }
+        match &self.policies {
+            Some(path) => own.read_beside(path, self.contexts.as_deref()).map(Some),
+            None => Ok(None),
+        }
+    }
+
     /// The policies of the file.
     pub(crate) fn require(&self) -> Result<PolicySet> {
         let missing = || Error::usage("no policy file is named").hint("name it: --policies policies.toml");
@@ -145,6 +169,26 @@ impl PolicySource {
             (None, None) => Ok(None),
         }
     }
+}
+
+/// The learner's name, if one is given, and its settings: the tables of the configuration file under the flags.
+pub(crate) fn learner(args: &Fit, file: &Settings) -> Result<(Option<String>, Settings)> {
+    let mut settings = file.clone();
+    let mut text_of = |key: &str| match settings.model.remove(key) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(Error::usage(format!("`{key}` must be a text")).at("[model]")),
+    };
+    let (learner, preset) = (text_of("learner")?, text_of("preset")?);
+    settings.preset = args.preset.clone().or(preset);
+    let mut model = |key: &str, value: Option<Value>| value.map(|value| settings.model.insert(key.into(), value));
+    model("members", args.members.map(Value::from));
+    let mut training =
+        |key: &str, value: Option<Value>| value.map(|value| settings.training.insert(key.into(), value));
+    training("epochs", args.epochs.map(Value::from));
+    training("folds", args.folds.map(Value::from));
+    training("learning_rate", args.learning_rate.map(Value::from));
+    Ok((args.learner.clone().or(learner), settings))
 }
 
 /// The memory budget asked for.

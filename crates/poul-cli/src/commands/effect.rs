@@ -7,7 +7,7 @@ use poul::policy::PolicySet;
 use poul::{Progress, Result};
 
 use crate::args::{Effect, PolicyArgs};
-use crate::commands::print;
+use crate::commands::{about_data, print};
 use crate::number::{count, optional, percent};
 use crate::progress::Terminal;
 use crate::settings::PolicySource;
@@ -16,7 +16,8 @@ use crate::table::Table;
 pub(crate) fn run(args: &Effect, terminal: &Terminal) -> Result<()> {
     let model = Model::load(&args.model)?;
     let source = Source::open(&args.data)?;
-    let columns = model.columns(&source, &roles(args, &model, &source), Need::SCORE)?;
+    let columns = model.columns(&source, &roles(args, &model, &source), Need::SCORE);
+    let columns = columns.map_err(|error| about_data(error, &args.data))?;
     let (policies, added) = policies(&model, &args.policy_files)?;
     let question = Question {
         policies: if args.policy.is_empty() && !args.all { added } else { args.policy.clone() },

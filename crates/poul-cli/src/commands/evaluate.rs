@@ -1,14 +1,18 @@
-//! `poul evaluate`: score columns of predicted effects, whoever predicted them.
+//! `poul evaluate`: score predicted effects, a model's or columns that anyone predicted.
+
+mod by_model;
+mod rows;
 
 use std::collections::BTreeMap;
 
-use poul::data::{Columns, Labels, Need, Roles, RowReader, Source, numbers};
+use poul::data::{Columns, Need, Roles, Source};
 use poul::evaluate::{
     Bootstrap, CostPair, Effects, Evaluation, Metrics, Outcome, Params, Scored, ValidParams,
 };
-use poul::policy::{Assigner, PolicySet};
-use poul::{Error, Progress, Result, Seed};
+use poul::policy::PolicySet;
+use poul::{Error, Result, Seed};
 
+use self::rows::Rows;
 use crate::args::{Common, Evaluate, PolicyArgs};
 use crate::commands::{JsonTarget, about_data};
 use crate::number::{count, optional};
@@ -18,27 +22,42 @@ use crate::specs::{Specs, itself};
 use crate::table::{Table, shortened};
 
 pub(crate) fn run(args: &Evaluate, common: &Common, terminal: &Terminal) -> Result<()> {
+    match (args.paths.as_slice(), args.effects.is_empty()) {
+        ([data], false) => by_columns(args, data, common, terminal),
+        ([model, data], true) => by_model::run(args, model, data, common, terminal),
+        (_, true) => Err(Error::usage("what is to be evaluated?")
+            .hint("give a model before the data, or columns of effects: --effects COL")),
+        (_, false) => Err(Error::usage("a model and --effects exclude each other")
+            .hint("give the model and the data, or the data with --effects COL")),
+    }
+}
+
+fn by_columns(args: &Evaluate, data: &str, common: &Common, terminal: &Terminal) -> Result<()> {
+    let PolicyArgs { policies: None, contexts: None, exposure_log: None, .. } = &args.policy_files else {
+        return Err(Error::usage("columns of effects need no policy file")
+            .hint("leave --policies out; the policies are those that the data name"));
+    };
     let settings = DataSettings::load(&args.roles, &PolicyArgs::default())?;
     let effects = Specs::parse(&args.effects, "--effects")?;
     let truth = Specs::parse(&args.truth, "--truth")?;
     let params = params(args, common, &settings.roles)?;
     let score_columns: Vec<String> = effects.columns().chain(truth.columns()).map(String::from).collect();
     let json = JsonTarget::open(args.json.as_deref())?;
-    let source = Source::open(&args.data)?;
+    let source = Source::open(data)?;
     for specs in [&effects, &truth] {
-        specs.check(&source, &settings.roles).map_err(|error| about_data(error, &args.data))?;
+        specs.check(&source, &settings.roles).map_err(|error| about_data(error, data))?;
     }
     let mut roles = settings.roles.clone();
     // The scores are read as the features of the table; the table's own features are not needed.
     roles.features = score_columns;
     roles.exclude.clear();
     let columns = roles.check(source.schema(), Need::FIT);
-    let columns = columns.map_err(|error| about_data(explain_outcome(error, &roles), &args.data))?;
+    let columns = columns.map_err(|error| about_data(explain_outcome(error, &roles), data))?;
     let policies = PolicySet::from_data(&source, &columns, None, terminal)?;
-    let against = against(args, &settings, &policies).map_err(|error| about_data(error, &args.data))?;
-    let chosen = chosen_policies(args, &policies, against).map_err(|error| about_data(error, &args.data))?;
-    let table = Rows::read(&source, &columns, &policies, terminal);
-    let table = table.map_err(|error| about_data(error, &args.data))?;
+    let against = against(args, &settings, &policies).map_err(|error| about_data(error, data))?;
+    let chosen = chosen_policies(args, &policies, against).map_err(|error| about_data(error, data))?;
+    let table = Rows::read(&source, &columns, &policies, 0, |_| Ok(()), terminal);
+    let table = table.map_err(|error| about_data(error, data))?;
 
     let assigned = effects.assign(&columns, &policies, against, &chosen)?;
     let truths = truth.assign(&columns, &policies, against, &chosen)?;
@@ -51,6 +70,19 @@ pub(crate) fn run(args: &Evaluate, common: &Common, terminal: &Terminal) -> Resu
             truth: truths.get(&(policy, outcome)).map(|column| table.scores[*column].as_slice()),
         })
         .collect();
+    let evaluation = measure(&table, &columns, &policies, against, &effects, &params, terminal)?;
+    json.write(&evaluation, || summary(&evaluation))
+}
+
+fn measure(
+    table: &Rows,
+    columns: &Columns,
+    policies: &PolicySet,
+    against: usize,
+    effects: &[Effects<'_>],
+    params: &ValidParams,
+    terminal: &Terminal,
+) -> Result<Evaluation> {
     let outcomes: Vec<Outcome<'_>> = columns
         .outcomes
         .iter()
@@ -63,13 +95,12 @@ pub(crate) fn run(args: &Evaluate, common: &Common, terminal: &Terminal) -> Resu
         policies: policies.names(),
         arm: &table.arm,
         against,
-        effects: &effects,
+        effects,
         weight: table.weight.as_deref(),
         cluster: table.cluster.as_deref(),
         propensity: None,
     };
-    let evaluation = poul::evaluate::evaluate(&scored, &params, terminal)?;
-    json.write(&evaluation, || summary(&evaluation))
+    poul::evaluate::evaluate(&scored, params, terminal)
 }
 
 fn params(args: &Evaluate, common: &Common, roles: &Roles) -> Result<ValidParams> {
@@ -131,80 +162,6 @@ fn cost_pair(text: &str, roles: &Roles) -> Result<CostPair> {
             .hint(format!("name it as one too: --outcome {}", name.trim())));
     }
     Ok(CostPair { value: value.trim().to_string(), cost: cost.trim().to_string() })
-}
-
-/// The table as columns.
-struct Rows {
-    arm: Vec<u32>,
-    outcomes: Vec<Vec<f64>>,
-    scores: BTreeMap<String, Vec<f64>>,
-    weight: Option<Vec<f64>>,
-    cluster: Option<Vec<u32>>,
-    predictions: BTreeMap<usize, Vec<f64>>,
-}
-
-impl Rows {
-    fn read(
-        source: &Source,
-        columns: &Columns,
-        policies: &PolicySet,
-        progress: &dyn Progress,
-    ) -> Result<Self> {
-        let mut rows = Self {
-            arm: Vec::new(),
-            outcomes: vec![Vec::new(); columns.outcomes.len()],
-            scores: columns.features.iter().map(|feature| (feature.name.clone(), Vec::new())).collect(),
-            weight: columns.weight.as_ref().map(|_| Vec::new()),
-            cluster: columns.cluster.as_ref().map(|_| Vec::new()),
-            predictions: BTreeMap::new(),
-        };
-        let mut reader = RowReader::new(source, columns)?;
-        let mut assigner = Assigner::new(policies, columns);
-        progress.start("Reading effects", "rows", source.n_rows());
-        while let Some(batch) = reader.next_batch()? {
-            let labels: Vec<&Labels> =
-                (0..columns.treatment.len()).map(|column| reader.labels(column)).collect();
-            rows.arm.extend(assigner.assign(&batch.treatment, &labels, &batch.rows)?);
-            for (all, values) in rows.outcomes.iter_mut().zip(&batch.outcomes) {
-                all.extend_from_slice(values);
-            }
-            for (feature, array) in columns.features.iter().zip(&batch.features) {
-                let Some(values) = numbers(array.as_ref()) else {
-                    return Err(
-                        Error::input("effects must be numbers").at(format!("column `{}`", feature.name))
-                    );
-                };
-                if let Some(row) = values.iter().position(|value| !value.is_finite()) {
-                    return Err(Error::input("the predicted effect is null or not finite")
-                        .at(format!("row {}", batch.rows[row] + 1))
-                        .at(format!("column `{}`", feature.name))
-                        .hint(format!(
-                            "leave such rows out with --population '{} is not null'",
-                            feature.name
-                        )));
-                }
-                if let Some(all) = rows.scores.get_mut(&feature.name) {
-                    all.extend_from_slice(&values);
-                }
-            }
-            if let (Some(all), Some(values)) = (&mut rows.weight, &batch.weight) {
-                all.extend_from_slice(values);
-            }
-            if let (Some(all), Some(values)) = (&mut rows.cluster, &batch.cluster) {
-                all.extend_from_slice(values);
-            }
-            for (outcome, values) in &batch.predictions {
-                rows.predictions.entry(*outcome).or_default().extend_from_slice(values);
-            }
-            progress.advance(batch.n_rows() as u64);
-        }
-        progress.finish();
-        Ok(rows)
-    }
-
-    fn prediction(&self, outcome: usize) -> Option<&[f64]> {
-        self.predictions.get(&outcome).map(Vec::as_slice)
-    }
 }
 
 /// The main numbers, for a person.

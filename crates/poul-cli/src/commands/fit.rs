@@ -6,21 +6,25 @@ use poul::effect::Question;
 use poul::model::{DEFAULT_LEARNER, FitRequest, Model, learner};
 
 use crate::args::{Common, Fit};
-use crate::commands::check;
+use crate::commands::{about_data, check};
 use crate::number::count;
 use crate::progress::Terminal;
 use crate::settings::{self, DataSettings};
 
 pub(crate) fn run(args: &Fit, common: &Common, terminal: &Terminal) -> Result<()> {
     let mut data = DataSettings::load(&args.roles, &args.policy)?;
-    let settings = args.learner_settings(&data)?;
-    let learner = learner(args.learner.as_deref().unwrap_or(DEFAULT_LEARNER))?;
+    let (name, settings) = settings::learner(args, &data.learner)?;
+    let learner = learner(name.as_deref().unwrap_or(DEFAULT_LEARNER))?;
     // Wrong settings and a file that cannot be written are told before hours of work, not after.
-    (learner.settle)(&settings)?;
+    (learner.settle)(&settings).map_err(|error| match &args.roles.config {
+        Some(config) => error.file(config),
+        None => error,
+    })?;
     drop(poul::AtomicFile::create(&args.out)?);
     let encoder = std::mem::take(&mut data.encoder).check()?;
     let source = Source::open(&args.data)?;
-    let columns = data.roles.check(source.schema(), Need::FIT)?;
+    let columns = data.roles.check(source.schema(), Need::FIT);
+    let columns = columns.map_err(|error| about_data(error, &args.data))?;
     let policies = check::policies(&data, &source, &columns, terminal)?;
     let control = match &data.roles.control {
         // A combination may be written in any order.
@@ -44,7 +48,7 @@ pub(crate) fn run(args: &Fit, common: &Common, terminal: &Terminal) -> Result<()
         seed: common.seed,
         command: command(std::env::args().skip(1)),
     };
-    let model = poul::model::fit(&request, terminal)?;
+    let model = poul::model::fit(&request, terminal).map_err(|error| about_data(error, &args.data))?;
     model.save(&args.out)?;
     describe(&model, args, terminal);
     Ok(())

@@ -1,9 +1,12 @@
 //! One file a command.
 
 mod check;
+mod effect;
 mod evaluate;
+mod fit;
 mod policy;
 mod quickstart;
+mod show;
 mod simulate;
 
 use poul::{Error, Result};
@@ -28,6 +31,9 @@ pub(crate) fn run(args: Args) -> Result<()> {
         Command::Quickstart(args) => quickstart::run(&args, &common, &terminal),
         Command::Simulate(args) => simulate::run(&args, &common, &terminal),
         Command::Check(args) => check::run(&args, &common, &terminal),
+        Command::Fit(args) => fit::run(&args, &common, &terminal),
+        Command::Effect(args) => effect::run(&args, &terminal),
+        Command::Show(args) => show::run(&args),
         Command::Evaluate(args) => evaluate::run(&args, &common, &terminal),
         Command::Policy(args) => policy::run(&args),
     })
