@@ -1,90 +1,55 @@
 //! Flags and `poul.toml` merged into settings; flags win.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use poul::data::{Budget, Design, Roles};
+use poul::data::{Budget, Design, EncoderParams, Roles};
+use poul::effect::Settings;
 use poul::policy::{ContextWeights, PolicySet, exposure_weights};
 use poul::{Error, Result};
 
-use crate::args::{self, Common, PolicyArgs, RoleArgs};
+use serde_json::Value;
 
-/// What stands under `[data]` in `poul.toml`, after the flags have had their say.
+use crate::args::{self, Common, Fit, PolicyArgs, RoleArgs};
+use crate::config;
+
+/// What stands in `poul.toml`, after the flags have had their say.
+#[derive(Default)]
 pub(crate) struct DataSettings {
     pub(crate) roles: Roles,
     pub(crate) policies: PolicySource,
     /// Declared assignment shares.
     pub(crate) shares: BTreeMap<String, f64>,
+    /// How features are encoded: `[data.encoder]`.
+    pub(crate) encoder: EncoderParams,
+    /// `[model]` and `[training]`.
+    pub(crate) learner: Settings,
 }
 
 /// Where the policies are defined, if anywhere.
 #[derive(Default)]
 pub(crate) struct PolicySource {
     pub(crate) policies: Option<PathBuf>,
-    contexts: Option<PathBuf>,
-    exposure_log: Option<PathBuf>,
-    context_column: Option<String>,
+    pub(crate) contexts: Option<PathBuf>,
+    pub(crate) exposure_log: Option<PathBuf>,
+    pub(crate) context_column: Option<String>,
 }
 
 impl DataSettings {
     /// Reads the configuration file, if one is named, and lays the flags over it.
     pub(crate) fn load(roles: &RoleArgs, policy: &PolicyArgs) -> Result<Self> {
+        Self::load_over(Roles::default(), roles, policy)
+    }
+
+    /// As [`load`](Self::load), with other defaults for the roles where no configuration file is named.
+    pub(crate) fn load_over(defaults: Roles, roles: &RoleArgs, policy: &PolicyArgs) -> Result<Self> {
         let mut settings = match &roles.config {
-            Some(path) => Self::from_file(path)?,
-            None => {
-                Self { roles: Roles::default(), policies: PolicySource::default(), shares: BTreeMap::new() }
-            }
+            Some(path) => config::read(path)?,
+            None => Self { roles: defaults, ..Self::default() },
         };
         settings.lay_over(roles)?;
         settings.policies.lay_over(policy);
         Ok(settings)
-    }
-
-    fn from_file(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|error| Error::read(path, error))?;
-        let wrong = |error: toml::de::Error| {
-            let line = error.span().map(|span| 1 + text[..span.start].matches('\n').count());
-            let wrong = Error::input(error.message().to_string()).file(path);
-            line.map_or_else(
-                || Error::input(error.message().to_string()).file(path),
-                |line| wrong.at(format!("line {line}")),
-            )
-        };
-        let mut document: toml::Table = toml::from_str(&text).map_err(wrong)?;
-        let mut data = match document.remove("data") {
-            Some(toml::Value::Table(table)) => table,
-            Some(_) => return Err(Error::input("`data` must be a table").file(path).hint("write `[data]`")),
-            None => toml::Table::new(),
-        };
-        if let Some(key) = document.keys().find(|key| !["model", "training"].contains(&key.as_str())) {
-            let known = ["data", "model", "training"];
-            return Err(Error::unknown(poul::Kind::Input, "table", key, "tables", known).file(path));
-        }
-        // File names in a configuration file are relative to it.
-        let folder = path.parent().unwrap_or(Path::new(""));
-        let mut text_of = |key: &str| match data.remove(key) {
-            None => Ok(None),
-            Some(toml::Value::String(value)) => Ok(Some(value)),
-            Some(_) => Err(Error::input(format!("`{key}` must be a text")).file(path).at("[data]")),
-        };
-        let mut file_of = |key: &str| Ok::<_, Error>(text_of(key)?.map(|name| folder.join(name)));
-        let policies = PolicySource {
-            policies: file_of("policies")?,
-            contexts: file_of("contexts")?,
-            exposure_log: file_of("exposure_log")?,
-            context_column: text_of("context_column")?,
-        };
-        let shares = match data.remove("shares") {
-            None => BTreeMap::new(),
-            Some(shares) => shares.try_into().map_err(|error: toml::de::Error| {
-                let wrong = Error::input(format!("`shares`: {}", error.message())).file(path).at("[data]");
-                wrong.hint("write shares = { control = 0.5, T1 = 0.5 }")
-            })?,
-        };
-        let roles = toml::Value::Table(data).try_into().map_err(|error: toml::de::Error| {
-            Error::input(error.message().to_string()).file(path).at("[data]")
-        })?;
-        Ok(Self { roles, policies, shares })
     }
 
     fn lay_over(&mut self, args: &RoleArgs) -> Result<()> {
@@ -168,15 +133,31 @@ impl PolicySource {
         let policies = PolicySet::read(path, self.contexts.as_deref())?;
         Ok(Some(match self.weights()? {
             Some(weights) if self.exposure_log.is_some() => {
-                policies.with_weights(&ContextWeights::from_map(&weights))?
+                let weighted = policies.with_weights(&ContextWeights::from_map(&weights));
+                weighted.map_err(|error| match &self.exposure_log {
+                    Some(log) => error.file(log),
+                    None => error,
+                })?
             }
             _ => policies,
         }))
     }
 
+    /// The policies of the file laid beside `own`, whose contexts and weights hold; `None` without a file.
+    pub(crate) fn read_beside(&self, own: &PolicySet) -> Result<Option<PolicySet>> {
+        if self.exposure_log.is_some() {
+            return Err(Error::usage("the contexts of a model have weights: --exposure-log cannot change them")
+                .hint("leave it out, or fit again with it"));
+        }
+        match &self.policies {
+            Some(path) => own.read_beside(path, self.contexts.as_deref()).map(Some),
+            None => Ok(None),
+        }
+    }
+
     /// The policies of the file.
     pub(crate) fn require(&self) -> Result<PolicySet> {
-        let missing = || Error::usage("--policies FILE is needed").hint("see `poul policy --help`");
+        let missing = || Error::usage("no policy file is named").hint("name it: --policies policies.toml");
         self.read()?.ok_or_else(missing)
     }
 
@@ -188,6 +169,26 @@ impl PolicySource {
             (None, None) => Ok(None),
         }
     }
+}
+
+/// The learner's name, if one is given, and its settings: the tables of the configuration file under the flags.
+pub(crate) fn learner(args: &Fit, file: &Settings) -> Result<(Option<String>, Settings)> {
+    let mut settings = file.clone();
+    let mut text_of = |key: &str| match settings.model.remove(key) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(Error::usage(format!("`{key}` must be a text")).at("[model]")),
+    };
+    let (learner, preset) = (text_of("learner")?, text_of("preset")?);
+    settings.preset = args.preset.clone().or(preset);
+    let mut model = |key: &str, value: Option<Value>| value.map(|value| settings.model.insert(key.into(), value));
+    model("members", args.members.map(Value::from));
+    let mut training =
+        |key: &str, value: Option<Value>| value.map(|value| settings.training.insert(key.into(), value));
+    training("epochs", args.epochs.map(Value::from));
+    training("folds", args.folds.map(Value::from));
+    training("learning_rate", args.learning_rate.map(Value::from));
+    Ok((args.learner.clone().or(learner), settings))
 }
 
 /// The memory budget asked for.

@@ -9,10 +9,12 @@
 //! setting comes back as one [`Error`], which says what, where, and what to do about it.
 
 pub mod check;
-pub mod data;
-pub mod evaluate;
 pub mod baseline;
+pub mod data;
+pub mod effect;
+pub mod evaluate;
 pub mod learner;
+pub mod model;
 pub mod net;
 pub mod nuisance;
 pub mod policy;

@@ -1,38 +1,66 @@
-//! `poul evaluate`: score columns of predicted effects, whoever predicted them.
+//! `poul evaluate`: score predicted effects, a model's or columns that anyone predicted.
+
+mod by_model;
+mod rows;
 
 use std::collections::BTreeMap;
 
-use poul::data::{Columns, Labels, Need, Roles, RowReader, Source, numbers};
-use poul::evaluate::{Bootstrap, CostPair, Effects, Evaluation, Metrics, Outcome, Params, Scored};
-use poul::policy::{Assigner, PolicySet};
-use poul::{Error, Progress, Result, Seed};
+use poul::data::{Columns, Need, Roles, Source};
+use poul::evaluate::{
+    Bootstrap, CostPair, Effects, Evaluation, Metrics, Outcome, Params, Scored, ValidParams,
+};
+use poul::policy::PolicySet;
+use poul::{Error, Result, Seed};
 
+use self::rows::Rows;
 use crate::args::{Common, Evaluate, PolicyArgs};
-use crate::commands::{print, write_json};
+use crate::commands::{JsonTarget, about_data};
 use crate::number::{count, optional};
 use crate::progress::Terminal;
-use crate::settings::{DataSettings, split};
-use crate::table::Table;
+use crate::settings::DataSettings;
+use crate::specs::{Specs, itself};
+use crate::table::{Table, shortened};
 
 pub(crate) fn run(args: &Evaluate, common: &Common, terminal: &Terminal) -> Result<()> {
+    match (args.paths.as_slice(), args.effects.is_empty()) {
+        ([data], false) => by_columns(args, data, common, terminal),
+        ([model, data], true) => by_model::run(args, model, data, common, terminal),
+        (_, true) => Err(Error::usage("what is to be evaluated?")
+            .hint("give a model before the data, or columns of effects: --effects COL")),
+        (_, false) => Err(Error::usage("a model and --effects exclude each other")
+            .hint("give the model and the data, or the data with --effects COL")),
+    }
+}
+
+fn by_columns(args: &Evaluate, data: &str, common: &Common, terminal: &Terminal) -> Result<()> {
+    let PolicyArgs { policies: None, contexts: None, exposure_log: None, .. } = &args.policy_files else {
+        return Err(Error::usage("columns of effects need no policy file")
+            .hint("leave --policies out; the policies are those that the data name"));
+    };
     let settings = DataSettings::load(&args.roles, &PolicyArgs::default())?;
-    let effects = specs(&args.effects, "--effects")?;
-    let truth = specs(&args.truth, "--truth")?;
-    let score_columns: Vec<String> = effects.iter().chain(&truth).map(|spec| spec.column.clone()).collect();
-    let source = Source::open(&args.data)?;
+    let effects = Specs::parse(&args.effects, "--effects")?;
+    let truth = Specs::parse(&args.truth, "--truth")?;
+    let params = params(args, common, &settings.roles)?;
+    let score_columns: Vec<String> = effects.columns().chain(truth.columns()).map(String::from).collect();
+    let json = JsonTarget::open(args.json.as_deref())?;
+    let source = Source::open(data)?;
+    for specs in [&effects, &truth] {
+        specs.check(&source, &settings.roles).map_err(|error| about_data(error, data))?;
+    }
     let mut roles = settings.roles.clone();
     // The scores are read as the features of the table; the table's own features are not needed.
     roles.features = score_columns;
     roles.exclude.clear();
-    let columns = roles.check(source.schema(), Need::FIT).map_err(|error| explain_outcome(error, &roles))?;
+    let columns = roles.check(source.schema(), Need::FIT);
+    let columns = columns.map_err(|error| about_data(explain_outcome(error, &roles), data))?;
     let policies = PolicySet::from_data(&source, &columns, None, terminal)?;
-    let against = args.against.as_deref().unwrap_or(settings.control());
-    let against = policies.require(against).map_err(|error| error.at("the policy compared with"))?;
-    let chosen = chosen_policies(args, &policies, against)?;
-    let table = Rows::read(&source, &columns, &policies, terminal)?;
+    let against = against(args, &settings, &policies).map_err(|error| about_data(error, data))?;
+    let chosen = chosen_policies(args, &policies, against).map_err(|error| about_data(error, data))?;
+    let table = Rows::read(&source, &columns, &policies, 0, |_| Ok(()), terminal);
+    let table = table.map_err(|error| about_data(error, data))?;
 
-    let assigned = assign_specs(&effects, &columns, &policies, &chosen, "--effects")?;
-    let truths = assign_specs(&truth, &columns, &policies, &chosen, "--truth")?;
+    let assigned = effects.assign(&columns, &policies, against, &chosen)?;
+    let truths = truth.assign(&columns, &policies, against, &chosen)?;
     let effects: Vec<Effects<'_>> = assigned
         .iter()
         .map(|(&(policy, outcome), column)| Effects {
@@ -42,6 +70,19 @@ pub(crate) fn run(args: &Evaluate, common: &Common, terminal: &Terminal) -> Resu
             truth: truths.get(&(policy, outcome)).map(|column| table.scores[*column].as_slice()),
         })
         .collect();
+    let evaluation = measure(&table, &columns, &policies, against, &effects, &params, terminal)?;
+    json.write(&evaluation, || summary(&evaluation))
+}
+
+fn measure(
+    table: &Rows,
+    columns: &Columns,
+    policies: &PolicySet,
+    against: usize,
+    effects: &[Effects<'_>],
+    params: &ValidParams,
+    terminal: &Terminal,
+) -> Result<Evaluation> {
     let outcomes: Vec<Outcome<'_>> = columns
         .outcomes
         .iter()
@@ -54,92 +95,43 @@ pub(crate) fn run(args: &Evaluate, common: &Common, terminal: &Terminal) -> Resu
         policies: policies.names(),
         arm: &table.arm,
         against,
-        effects: &effects,
+        effects,
         weight: table.weight.as_deref(),
         cluster: table.cluster.as_deref(),
         propensity: None,
     };
+    poul::evaluate::evaluate(&scored, params, terminal)
+}
+
+fn params(args: &Evaluate, common: &Common, roles: &Roles) -> Result<ValidParams> {
     let params = Params {
         bootstrap: Bootstrap { draws: args.draws, level: args.level, seed: Seed::new(common.seed) },
-        cost: args.cost_curve.as_deref().map(cost_pair).transpose()?,
+        cost: args.cost_curve.as_deref().map(|text| cost_pair(text, roles)).transpose()?,
         ..Params::default()
     };
-    let evaluation = poul::evaluate::evaluate(&scored, &params.check()?, terminal)?;
-    match args.json.as_deref() {
-        Some("-") => write_json("-", &evaluation),
-        target => {
-            if let Some(target) = target {
-                write_json(target, &evaluation)?;
-            }
-            print(summary(&evaluation))
-        }
-    }
+    params.check()
 }
 
-/// What `--effects` or `--truth` names: a column, for one policy or all, one outcome or all.
-struct Spec {
-    outcome: Option<String>,
-    policy: Option<String>,
-    column: String,
-}
-
-fn specs(entries: &[String], flag: &str) -> Result<Vec<Spec>> {
-    let parse = |entry: &String| {
-        if !entry.contains('=') {
-            return Ok(Spec { outcome: None, policy: None, column: entry.clone() });
+/// The policy compared with: `--against`, or the control.
+fn against(args: &Evaluate, settings: &DataSettings, policies: &PolicySet) -> Result<usize> {
+    let name = args.against.as_deref().unwrap_or(settings.control());
+    policies.require(name).map_err(|error| match (&args.against, &settings.roles.control) {
+        (Some(_), _) => error.at("--against"),
+        (None, Some(_)) => error.at("--control"),
+        (None, None) => {
+            let known = error.hint_text().unwrap_or_default();
+            let hint = format!("name the one to compare with by --against; {known}");
+            Error::input("no policy is called `control`").hint(hint)
         }
-        let (target, column) = split(entry, flag, "COL, POLICY=COL or OUTCOME:POLICY=COL")?;
-        let (outcome, policy) = match target.split_once(':') {
-            Some((outcome, policy)) => (Some(outcome.to_string()), policy),
-            None => (None, target),
-        };
-        Ok(Spec { outcome, policy: Some(policy.to_string()), column: column.to_string() })
-    };
-    entries.iter().map(parse).collect()
-}
-
-/// The column for each (policy, outcome). A more exact spec wins over a general one.
-fn assign_specs<'s>(
-    specs: &'s [Spec],
-    columns: &Columns,
-    policies: &PolicySet,
-    chosen: &[usize],
-    flag: &str,
-) -> Result<BTreeMap<(usize, usize), &'s str>> {
-    let mut assigned = BTreeMap::new();
-    let mut ordered: Vec<&Spec> = specs.iter().collect();
-    ordered.sort_by_key(|spec| usize::from(spec.policy.is_some()) + usize::from(spec.outcome.is_some()));
-    for spec in ordered {
-        let of_policies = match &spec.policy {
-            Some(name) => vec![policies.require(name).map_err(|error| error.at(flag))?],
-            None => chosen.to_vec(),
-        };
-        let of_outcomes: Vec<usize> = match &spec.outcome {
-            Some(name) => {
-                let known = columns.outcomes.iter().map(String::as_str);
-                let unknown =
-                    || Error::unknown(poul::Kind::Usage, "outcome", name, "outcomes", known).at(flag);
-                vec![columns.outcomes.iter().position(|outcome| outcome == name).ok_or_else(unknown)?]
-            }
-            None => (0..columns.outcomes.len()).collect(),
-        };
-        for policy in of_policies.iter().filter(|policy| chosen.contains(policy)) {
-            for outcome in &of_outcomes {
-                assigned.insert((*policy, *outcome), spec.column.as_str());
-            }
-        }
-    }
-    Ok(assigned)
+    })
 }
 
 fn chosen_policies(args: &Evaluate, policies: &PolicySet, against: usize) -> Result<Vec<usize>> {
     if !args.policy.is_empty() {
-        let chosen: Vec<usize> =
-            args.policy.iter().map(|name| policies.require(name)).collect::<Result<_>>()?;
+        let chosen: Result<Vec<usize>> = args.policy.iter().map(|name| policies.require(name)).collect();
+        let chosen = chosen.map_err(|error| error.at("--policy"))?;
         if chosen.contains(&against) {
-            let name = policies.name(against);
-            return Err(Error::usage(format!("`{name}` is compared with itself"))
-                .hint("choose another --policy or --against"));
+            return Err(itself(policies.name(against)));
         }
         return Ok(chosen);
     }
@@ -159,86 +151,17 @@ fn explain_outcome(error: Error, roles: &Roles) -> Error {
     }
 }
 
-fn cost_pair(text: &str) -> Result<CostPair> {
+fn cost_pair(text: &str, roles: &Roles) -> Result<CostPair> {
     let (value, cost) = text.split_once(',').ok_or_else(|| {
         Error::usage(format!("--cost-curve: `{text}` is not of the form VALUE,COST"))
             .hint("write --cost-curve gmv,cost")
     })?;
+    let is_outcome = |name: &str| roles.outcome.iter().any(|outcome| outcome == name.trim());
+    if let Some(name) = [value, cost].into_iter().find(|name| !is_outcome(name)) {
+        return Err(Error::usage(format!("--cost-curve: `{}` is not an outcome", name.trim()))
+            .hint(format!("name it as one too: --outcome {}", name.trim())));
+    }
     Ok(CostPair { value: value.trim().to_string(), cost: cost.trim().to_string() })
-}
-
-/// The table as columns.
-struct Rows {
-    arm: Vec<u32>,
-    outcomes: Vec<Vec<f64>>,
-    scores: BTreeMap<String, Vec<f64>>,
-    weight: Option<Vec<f64>>,
-    cluster: Option<Vec<u32>>,
-    predictions: BTreeMap<usize, Vec<f64>>,
-}
-
-impl Rows {
-    fn read(
-        source: &Source,
-        columns: &Columns,
-        policies: &PolicySet,
-        progress: &dyn Progress,
-    ) -> Result<Self> {
-        let mut rows = Self {
-            arm: Vec::new(),
-            outcomes: vec![Vec::new(); columns.outcomes.len()],
-            scores: columns.features.iter().map(|feature| (feature.name.clone(), Vec::new())).collect(),
-            weight: columns.weight.as_ref().map(|_| Vec::new()),
-            cluster: columns.cluster.as_ref().map(|_| Vec::new()),
-            predictions: BTreeMap::new(),
-        };
-        let mut reader = RowReader::new(source, columns)?;
-        let mut assigner = Assigner::new(policies, columns);
-        progress.start("Reading effects", "rows", source.n_rows());
-        while let Some(batch) = reader.next_batch()? {
-            let labels: Vec<&Labels> =
-                (0..columns.treatment.len()).map(|column| reader.labels(column)).collect();
-            rows.arm.extend(assigner.assign(&batch.treatment, &labels, &batch.rows)?);
-            for (all, values) in rows.outcomes.iter_mut().zip(&batch.outcomes) {
-                all.extend_from_slice(values);
-            }
-            for (feature, array) in columns.features.iter().zip(&batch.features) {
-                let Some(values) = numbers(array.as_ref()) else {
-                    return Err(
-                        Error::input("effects must be numbers").at(format!("column `{}`", feature.name))
-                    );
-                };
-                if let Some(row) = values.iter().position(|value| !value.is_finite()) {
-                    return Err(Error::input("the predicted effect is null or not finite")
-                        .at(format!("row {}", batch.rows[row] + 1))
-                        .at(format!("column `{}`", feature.name))
-                        .hint(format!(
-                            "leave such rows out with --population '{} is not null'",
-                            feature.name
-                        )));
-                }
-                if let Some(all) = rows.scores.get_mut(&feature.name) {
-                    all.extend_from_slice(&values);
-                }
-            }
-            if let (Some(all), Some(values)) = (&mut rows.weight, &batch.weight) {
-                all.extend_from_slice(values);
-            }
-            if let (Some(all), Some(values)) = (&mut rows.cluster, &batch.cluster) {
-                all.extend_from_slice(values);
-            }
-            for (outcome, values) in &batch.predictions {
-                rows.predictions.entry(*outcome).or_default().extend_from_slice(values);
-            }
-            progress.advance(batch.n_rows() as u64);
-        }
-        progress.finish();
-        Ok(rows)
-    }
-
-    fn prediction(&self, outcome: usize) -> Option<&[f64]> {
-        self.predictions.get(&outcome).map(Vec::as_slice)
-    }
 }
 
 /// The main numbers, for a person.
@@ -283,7 +206,7 @@ pub(crate) fn summary(evaluation: &Evaluation) -> String {
         ]);
     };
     for result in &evaluation.results {
-        row(&result.outcome, result.policy.clone(), &result.metrics);
+        row(&result.outcome, shortened(&result.policy), &result.metrics);
     }
     for pooled in evaluation.pooled.iter().filter(|pooled| pooled.policies.len() > 1) {
         row(&pooled.outcome, format!("all {}", pooled.policies.len()), &pooled.metrics);

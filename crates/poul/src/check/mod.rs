@@ -39,7 +39,7 @@ pub struct Params {
     pub shares: BTreeMap<String, f64>,
     /// Permutations of the balance test; default 199, 0 for none.
     pub permutations: usize,
-    /// Most rows in the sample that is permuted; default 20,000.
+    /// Most rows in the sample that is permuted; default 200,000.
     pub sample_rows: usize,
     /// Root of the random streams; default 3407.
     pub seed: u64,
@@ -47,7 +47,7 @@ pub struct Params {
 
 impl Default for Params {
     fn default() -> Self {
-        Self { shares: BTreeMap::new(), permutations: 199, sample_rows: 20_000, seed: 3407 }
+        Self { shares: BTreeMap::new(), permutations: 199, sample_rows: 200_000, seed: 3407 }
     }
 }
 

@@ -1,0 +1,84 @@
+//! `poul effect`: what a policy would have done for each row, by a fitted model.
+
+use poul::data::{Need, Roles, Source};
+use poul::effect::{EffectTable, Question};
+use poul::model::{Answer, Model};
+use poul::policy::PolicySet;
+use poul::{Progress, Result};
+
+use crate::args::{Effect, PolicyArgs};
+use crate::commands::{about_data, print};
+use crate::number::{count, optional, percent};
+use crate::progress::Terminal;
+use crate::settings::PolicySource;
+use crate::table::Table;
+
+pub(crate) fn run(args: &Effect, terminal: &Terminal) -> Result<()> {
+    let model = Model::load(&args.model)?;
+    let source = Source::open(&args.data)?;
+    let columns = model.columns(&source, &roles(args, &model, &source), Need::SCORE);
+    let columns = columns.map_err(|error| about_data(error, &args.data))?;
+    let (policies, added) = policies(&model, &args.policy_files)?;
+    let question = Question {
+        policies: if args.policy.is_empty() && !args.all { added } else { args.policy.clone() },
+        against: args.against.clone(),
+    };
+    let answer = model.ask(&policies, &question, args.allow_unseen)?;
+    answer.scorer.notes().iter().for_each(|note| terminal.warn(note));
+    let names = answer.names();
+    let table = EffectTable {
+        encoder: &model.manifest().encoder,
+        columns: &columns,
+        scorer: answer.scorer.as_ref(),
+        outcomes: model.effects().outcomes(),
+        policies: &names,
+        against: answer.against(),
+        interval: args.interval,
+        unseen_share: (args.allow_unseen || args.support).then_some(answer.unseen_share.as_slice()),
+    };
+    let n_rows = table.write(&source, &args.out, terminal)?;
+    let (out, n_policies, against) = (args.out.display(), names.len(), answer.against());
+    terminal.say(format!("{n_policies} policies against {against}: {} rows in {out}", count(n_rows)));
+    if args.support { print(support(&answer)) } else { Ok(()) }
+}
+
+/// The ids asked for; or those of the training data, if the table has them.
+fn roles(args: &Effect, model: &Model, source: &Source) -> Roles {
+    let mut roles = Roles { id: args.id.clone(), population: args.population.clone(), ..Roles::default() };
+    if roles.id.is_empty() {
+        let trained = &model.manifest().roles.id;
+        let known = source.column_names();
+        if trained.iter().all(|id| known.contains(&id.as_str())) {
+            roles.id.clone_from(trained);
+        }
+    }
+    // Its default would collide with an id column of that name; rows are scored whatever was done to them.
+    roles.treatment.clone_from(&model.manifest().roles.treatment);
+    roles.treatment_columns.clone_from(&model.manifest().roles.treatment_columns);
+    roles
+}
+
+/// The model's policies with those of a new file, and the names of the new ones.
+pub(crate) fn policies(model: &Model, files: &PolicyArgs) -> Result<(PolicySet, Vec<String>)> {
+    let own = &model.manifest().policies;
+    let Some(policies) = PolicySource::from_args(files).read_beside(own)? else {
+        return Ok((own.clone(), Vec::new()));
+    };
+    let added = policies.names().iter().filter(|name| own.index(name).is_none()).cloned().collect();
+    Ok((policies, added))
+}
+
+/// How well the training data support each policy, for a person.
+fn support(answer: &Answer<'_>) -> String {
+    let mut table = Table::new(["policy", "nearest run", "distance", "training rows", "unseen"]).left(2);
+    for policy in &answer.support {
+        table.row([
+            policy.policy.clone(),
+            policy.nearest.clone().unwrap_or_default(),
+            optional(policy.distance),
+            count(policy.rows),
+            percent(policy.unseen_share),
+        ]);
+    }
+    table.to_string()
+}

@@ -1,0 +1,88 @@
+//! The rows of a table with what they got, what happened and what was predicted, as columns.
+
+use std::collections::BTreeMap;
+
+use arrow_array::ArrayRef;
+use poul::data::{Columns, Labels, RowReader, Source, numbers};
+use poul::policy::{Assigner, PolicySet};
+use poul::{Error, Progress, Result};
+
+/// The table as columns.
+pub(super) struct Rows {
+    pub(super) arm: Vec<u32>,
+    pub(super) outcomes: Vec<Vec<f64>>,
+    pub(super) scores: BTreeMap<String, Vec<f64>>,
+    pub(super) weight: Option<Vec<f64>>,
+    pub(super) cluster: Option<Vec<u32>>,
+    predictions: BTreeMap<usize, Vec<f64>>,
+}
+
+impl Rows {
+    /// Reads the rows. The first `n_features` features are handed to `encode`, the others are columns of effects.
+    pub(super) fn read(
+        source: &Source,
+        columns: &Columns,
+        policies: &PolicySet,
+        n_features: usize,
+        mut encode: impl FnMut(&[ArrayRef]) -> Result<()>,
+        progress: &dyn Progress,
+    ) -> Result<Self> {
+        let effects = &columns.features[n_features..];
+        let stage = if n_features > 0 { "Scoring" } else { "Reading effects" };
+        let mut rows = Self {
+            arm: Vec::new(),
+            outcomes: vec![Vec::new(); columns.outcomes.len()],
+            scores: effects.iter().map(|feature| (feature.name.clone(), Vec::new())).collect(),
+            weight: columns.weight.as_ref().map(|_| Vec::new()),
+            cluster: columns.cluster.as_ref().map(|_| Vec::new()),
+            predictions: BTreeMap::new(),
+        };
+        let mut reader = RowReader::new(source, columns)?;
+        let mut assigner = Assigner::new(policies, columns);
+        progress.start(stage, "rows", source.n_rows());
+        while let Some(batch) = reader.next_batch()? {
+            let labels: Vec<&Labels> =
+                (0..columns.treatment.len()).map(|column| reader.labels(column)).collect();
+            rows.arm.extend(assigner.assign(&batch.treatment, &labels, &batch.rows)?);
+            for (all, values) in rows.outcomes.iter_mut().zip(&batch.outcomes) {
+                all.extend_from_slice(values);
+            }
+            encode(&batch.features[..n_features])?;
+            for (feature, array) in effects.iter().zip(&batch.features[n_features..]) {
+                let Some(values) = numbers(array.as_ref()) else {
+                    return Err(
+                        Error::input("effects must be numbers").at(format!("column `{}`", feature.name))
+                    );
+                };
+                if let Some(row) = values.iter().position(|value| !value.is_finite()) {
+                    return Err(Error::input("the predicted effect is null or not finite")
+                        .at(format!("row {}", batch.rows[row] + 1))
+                        .at(format!("column `{}`", feature.name))
+                        .hint(format!(
+                            "leave such rows out with --population '{} is not null'",
+                            feature.name
+                        )));
+                }
+                if let Some(all) = rows.scores.get_mut(&feature.name) {
+                    all.extend_from_slice(&values);
+                }
+            }
+            if let (Some(all), Some(values)) = (&mut rows.weight, &batch.weight) {
+                all.extend_from_slice(values);
+            }
+            if let (Some(all), Some(values)) = (&mut rows.cluster, &batch.cluster) {
+                all.extend_from_slice(values);
+            }
+            for (outcome, values) in &batch.predictions {
+                rows.predictions.entry(*outcome).or_default().extend_from_slice(values);
+            }
+            progress.advance(batch.n_rows() as u64);
+        }
+        progress.finish();
+        Ok(rows)
+    }
+
+    pub(super) fn prediction(&self, outcome: usize) -> Option<&[f64]> {
+        self.predictions.get(&outcome).map(Vec::as_slice)
+    }
+}

@@ -1,0 +1,123 @@
+//! `poul show`: what a model says of itself.
+
+use poul::Result;
+use poul::effect::Phase;
+use poul::model::{Manifest, Model};
+use serde_json::Value;
+
+use crate::args::Show;
+use crate::commands::{print, print_json};
+use crate::number::{count, optional, significant};
+use crate::table::Table;
+
+pub(crate) fn run(args: &Show) -> Result<()> {
+    let model = Model::load(&args.model)?;
+    match args.json {
+        true => print_json(model.manifest()),
+        false => print(summary(model.manifest())),
+    }
+}
+
+/// The manifest, for a person.
+fn summary(manifest: &Manifest) -> String {
+    let mut text = format!(
+        "learner   {}\nwritten   by poul {} (format {})\ndesign    {}\ncontrol   {}\nseed      {}\n",
+        manifest.learner,
+        manifest.poul,
+        manifest.format,
+        manifest.roles.design.name(),
+        manifest.control.as_deref().unwrap_or("none"),
+        manifest.seed,
+    );
+    for data in &manifest.data {
+        let files = match data.files.as_slice() {
+            [] => "a table in memory".to_owned(),
+            [file] => file.clone(),
+            [file, rest @ ..] => format!("{file} and {} more files", rest.len()),
+        };
+        text += &format!("data      {files}, {} rows, fingerprint {}\n", count(data.rows), data.fingerprint);
+    }
+    let (n_features, width) = (manifest.encoder.features().count(), manifest.encoder.width());
+    text += &format!("features  {n_features}, {width} encoded columns\n");
+    if !manifest.command.is_empty() {
+        let words: Vec<String> = manifest.command.iter().map(|word| quoted(word)).collect();
+        text += &format!("command   {}\n", words.join(" "));
+    }
+    let mut outcomes = Table::new(["outcome", "mean", "sd"]);
+    for outcome in &manifest.outcomes {
+        outcomes.row([outcome.name.clone(), significant(outcome.mean), significant(outcome.sd)]);
+    }
+    text += &format!("\n{outcomes}\n{}", policies(manifest));
+    let settings = &manifest.settings;
+    if let Some(preset) = &settings.preset {
+        text += &format!("\npreset {preset}\n");
+    }
+    for (name, table) in [("model", &settings.model), ("training", &settings.training)] {
+        if !table.is_empty() {
+            text += &format!("\n[{name}]\n");
+            table.iter().for_each(|(key, value)| text += &format!("{key} = {}\n", setting(value)));
+        }
+    }
+    text += &history(&manifest.history);
+    manifest.notes.iter().for_each(|note| text += &format!("note: {note}\n"));
+    text
+}
+
+fn policies(manifest: &Manifest) -> String {
+    let policies = &manifest.policies;
+    let run = manifest.policy_rows.iter().filter(|rows| **rows > 0).count();
+    let [n, contexts, actions, atoms] =
+        [policies.len(), policies.contexts().len(), policies.actions().len(), policies.atoms().len()];
+    let mut table = Table::new(["policy", "training rows"]);
+    for (name, rows) in policies.names().iter().zip(&manifest.policy_rows) {
+        table.row([name.clone(), count(*rows)]);
+    }
+    format!("{n} policies ({run} run) over {contexts} contexts and {actions} actions ({atoms} atoms)\n{table}")
+}
+
+/// The first, the best and the last epoch of each phase.
+fn history(phases: &[Phase]) -> String {
+    let mut table = Table::new(["trained", "epochs", "best", "first loss", "best loss", "validation"]);
+    for phase in phases {
+        let best = phase.best.and_then(|best| phase.epochs.get(best));
+        table.row([
+            phase.name.clone(),
+            count(phase.epochs.len() as u64),
+            phase.best.map_or_else(|| "–".to_owned(), |best| count(best as u64 + 1)),
+            optional(phase.epochs.first().map(|epoch| epoch.loss)),
+            optional(best.map(|epoch| epoch.loss)),
+            optional(best.and_then(|epoch| epoch.validation)),
+        ]);
+    }
+    if table.is_empty() { String::new() } else { format!("\n{table}") }
+}
+
+/// A setting as `poul.toml` has it.
+fn setting(value: &Value) -> String {
+    match value {
+        Value::Null => "none".to_owned(),
+        value => value.to_string(),
+    }
+}
+
+/// A word that a shell reads as one.
+fn quoted(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,+@%".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_survive_a_shell() {
+        assert_eq!(quoted("--control=a"), "--control=a");
+        assert_eq!(quoted("No E-Mail"), "'No E-Mail'");
+        assert_eq!(quoted("it's"), "'it'\\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}

@@ -1,0 +1,101 @@
+//! What learners return: something that scores any policy against any other on encoded rows, τ(x; t1, t0).
+//!
+//! This is the seam between learners and everything else. A learner takes [`ValidTrainingData`] and [`Settings`] and
+//! gives [`Trained`]; the model file, the `effect` and `evaluate` commands and every later user see only
+//! [`EffectModel`] and [`Scorer`].
+//!
+//! | file | subject |
+//! |---|---|
+//! | `training_data` | what a learner is given, checked |
+//! | `settings` | what a user may set, by table of `poul.toml` |
+//! | `trained` | what a learner gives back: effects, history, notes |
+//! | `tensor` | numbers that a model file keeps |
+//! | `support` | which atoms were seen, how far a policy is from those that were run |
+//! | `question` | which policies are asked for, by name or by combination |
+//! | `table` | effects of a whole table, streamed from file to file |
+//! | `constant` | the simplest learner: differences of arm means |
+
+pub mod constant;
+
+mod combination;
+mod quantile;
+mod question;
+mod settings;
+mod support;
+mod table;
+mod tensor;
+mod trained;
+mod training_data;
+
+pub use combination::combination;
+pub use quantile::normal_quantile;
+pub use question::{Asked, Question};
+pub use settings::Settings;
+pub use support::{PolicySupport, Support};
+pub use table::EffectTable;
+pub use tensor::{Tensor, Tensors};
+pub use trained::{Phase, Trained};
+pub use training_data::{OutcomeColumn, TrainingData, ValidTrainingData};
+
+use crate::Result;
+use crate::net::RowSource;
+use crate::policy::{Attributes, PolicySet};
+
+/// Effects as a function of features and policies.
+pub trait EffectModel: Send + Sync {
+    /// The outcomes, in the order of every [`Scores`].
+    fn outcomes(&self) -> &[String];
+
+    /// How many numbers an encoded row has.
+    fn n_features(&self) -> usize;
+
+    /// Whether an atom that no training row carried can be scored by what is known of its context and action.
+    ///
+    /// By default it cannot: only atoms that were seen can be.
+    fn embeds(&self, context: &str, action: &str, attributes: &Attributes) -> bool {
+        let _ = (context, action, attributes);
+        false
+    }
+
+    /// Gets ready to score `targets` against `against`, all indices into `policies`.
+    ///
+    /// `policies` holds the policies of the training data under their names, and perhaps others over the same
+    /// contexts. Whether atoms may be unseen was decided before: what is unknown of them counts as zero.
+    fn prepare<'m>(
+        &'m self,
+        policies: &PolicySet,
+        targets: &[usize],
+        against: usize,
+    ) -> Result<Box<dyn Scorer + 'm>>;
+
+    /// What the model file keeps besides [`tensors`](Self::tensors).
+    fn manifest(&self) -> Result<serde_json::Value>;
+
+    /// The numbers that the model file keeps.
+    fn tensors(&self) -> Vec<Tensor<'_>>;
+}
+
+/// Effects of some policies against one, as a function of features.
+pub trait Scorer: Send + Sync {
+    /// The effects for every row. `spread` asks for the standard deviation over members too.
+    ///
+    /// A row's effects depend on that row alone, to the last bit.
+    fn score(&self, x: &dyn RowSource, spread: bool) -> Result<Scores>;
+
+    /// Whether there is a spread: at least two members, or a standard error.
+    fn has_spread(&self) -> bool;
+
+    /// What the user should know about these policies, such as which other policy stands in for one.
+    fn notes(&self) -> &[String] {
+        &[]
+    }
+}
+
+/// Effects in the units of each outcome.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Scores {
+    /// For each outcome, rows × targets, row after row: the mean over members.
+    pub mean: Vec<Vec<f32>>,
+    /// In the same shape the standard deviation over members; empty where it was not asked for.
+    pub spread: Vec<Vec<f32>>,
+}

@@ -1,0 +1,73 @@
+//! What a user may set about a learner: the `[model]` and `[training]` tables of `poul.toml`.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{Error, Result};
+
+/// Settings by table, as given or, once a learner has seen them, complete.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    /// A named set of defaults, such as `paper`. Default: the learner's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preset: Option<String>,
+    /// `[model]`: what is learned. Default: empty, the learner's defaults.
+    pub model: Map<String, Value>,
+    /// `[training]`: how it is learned. Default: empty, the learner's defaults.
+    pub training: Map<String, Value>,
+}
+
+impl Settings {
+    /// The two tables as the types of a learner.
+    ///
+    /// The types should have `#[serde(default, deny_unknown_fields)]`: then what is left out has a default and a wrong
+    /// name is an error that lists the right ones.
+    pub fn read<M: DeserializeOwned, T: DeserializeOwned>(&self) -> Result<(M, T)> {
+        Ok((read_table("model", &self.model)?, read_table("training", &self.training)?))
+    }
+
+    /// The settings that give these values when [read](Self::read).
+    pub fn of(preset: Option<String>, model: &impl Serialize, training: &impl Serialize) -> Result<Self> {
+        Ok(Self { preset, model: write_table(model)?, training: write_table(training)? })
+    }
+}
+
+fn read_table<T: DeserializeOwned>(table: &str, entries: &Map<String, Value>) -> Result<T> {
+    serde_json::from_value(Value::Object(entries.clone())).map_err(|error| {
+        let error = Error::usage(error.to_string()).at(format!("[{table}]"));
+        error.hint(format!("correct the entry under `[{table}]` in poul.toml, or the flag of that name"))
+    })
+}
+
+fn write_table(value: &impl Serialize) -> Result<Map<String, Value>> {
+    match serde_json::to_value(value) {
+        Ok(Value::Object(entries)) => Ok(entries),
+        Ok(other) => Err(Error::other(format!("settings must be a table, not {other}"))),
+        Err(error) => Err(Error::other(format!("cannot store settings: {error}")).source(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    struct Net {
+        members: usize,
+    }
+
+    #[test]
+    fn settings_survive_and_wrong_names_are_told() {
+        let settings = Settings::of(None, &Net { members: 6 }, &Net { members: 2 }).unwrap();
+        let text = serde_json::to_string(&settings).unwrap();
+        assert_eq!(serde_json::from_str::<Settings>(&text).unwrap(), settings);
+        assert_eq!(settings.read::<Net, Net>().unwrap(), (Net { members: 6 }, Net { members: 2 }));
+        let mut wrong = settings;
+        wrong.training.insert("member".into(), Value::from(1));
+        let error = wrong.read::<Net, Net>().unwrap_err();
+        assert_eq!(error.to_string(), "[training]: unknown field `member`, expected `members`");
+    }
+}

@@ -1,0 +1,148 @@
+//! How well the training data support a policy: atoms never seen, and the distance to what was run (Sec. 2.1, d_Π).
+
+use serde::Serialize;
+
+use crate::policy::PolicySet;
+use crate::{Error, Result};
+
+/// The atoms that some training row carried.
+pub struct Support<'a> {
+    trained: &'a PolicySet,
+    policy_rows: &'a [u64],
+    /// By atom of `trained`.
+    seen: Vec<bool>,
+}
+
+/// What is known of one policy.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PolicySupport {
+    /// Its name.
+    pub policy: String,
+    /// Its training rows.
+    pub rows: u64,
+    /// The share of its mixture on atoms that cannot be scored, from 0 to 1.
+    pub unseen_share: f64,
+    /// Those atoms, as `context:action`.
+    pub unseen: Vec<String>,
+    /// The policy nearest to it among those that were run; itself if it was.
+    pub nearest: Option<String>,
+    /// The distance d_Π to that one, from 0 to 2.
+    pub distance: Option<f64>,
+}
+
+impl<'a> Support<'a> {
+    /// For a model trained on `policies`, of which each had so many rows.
+    pub fn new(policies: &'a PolicySet, policy_rows: &'a [u64]) -> Self {
+        let mut seen = vec![false; policies.atoms().len()];
+        for (policy, _) in policy_rows.iter().enumerate().filter(|(_, rows)| **rows > 0) {
+            let mixture = policies.mixture(policy);
+            for (atom, _) in mixture.atoms.iter().zip(mixture.mass).filter(|(_, mass)| **mass > 0.0) {
+                seen[*atom as usize] = true;
+            }
+        }
+        Self { trained: policies, policy_rows, seen }
+    }
+
+    /// The support of a policy of `policies`, a set over the same contexts that includes the trained ones.
+    ///
+    /// `embeds` says of an atom that was not seen whether it can be scored nevertheless.
+    pub fn of(
+        &self,
+        policies: &PolicySet,
+        policy: usize,
+        embeds: impl Fn(&str, &str) -> bool,
+    ) -> PolicySupport {
+        let (mut unseen, mut unseen_share) = (Vec::new(), 0.0);
+        let mixture = policies.mixture(policy);
+        for (atom, mass) in mixture.atoms.iter().zip(mixture.mass).filter(|(_, mass)| **mass > 0.0) {
+            let names = policies.atoms()[*atom as usize];
+            let context = &policies.contexts()[names.context as usize];
+            let action = &policies.actions()[names.action as usize];
+            let own = self.trained.atom_index(context, action);
+            if !own.is_some_and(|atom| self.seen[atom]) && !embeds(context, action) {
+                unseen.push(policies.atom_name(*atom as usize));
+                unseen_share += mass;
+            }
+        }
+        let name = policies.name(policy);
+        let rows = self.trained.index(name).map_or(0, |own| self.policy_rows[own]);
+        let nearest = if rows > 0 {
+            Some((policy, 0.0))
+        } else {
+            let run = (0..self.trained.len()).filter(|own| self.policy_rows[*own] > 0);
+            let run = run.filter_map(|own| policies.index(self.trained.name(own)));
+            policies.nearest_among(policy, run, 1).first().copied()
+        };
+        PolicySupport {
+            policy: name.to_owned(),
+            rows,
+            unseen_share,
+            unseen,
+            nearest: nearest.map(|(nearest, _)| policies.name(nearest).to_owned()),
+            distance: nearest.map(|(_, distance)| distance),
+        }
+    }
+}
+
+impl PolicySupport {
+    /// An error that lists the atoms that cannot be scored, if there are any.
+    pub fn require_seen(&self) -> Result<()> {
+        const SHOWN: usize = 8;
+        if self.unseen.is_empty() {
+            return Ok(());
+        }
+        let shown: Vec<String> = self.unseen.iter().take(SHOWN).map(|atom| format!("`{atom}`")).collect();
+        let more = match self.unseen.len().saturating_sub(SHOWN) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let atoms = if self.unseen.len() == 1 { "an atom" } else { "atoms" };
+        let share = 100.0 * self.unseen_share;
+        let what = format!(
+            "{share:.1} % of the policy is on {atoms} that no training row carried: {}{more}",
+            shown.join(", ")
+        );
+        let error = Error::input(what).at(format!("policy `{}`", self.policy));
+        Err(error.hint(
+            "score it anyway with `--allow-unseen`, which counts what is unknown as zero, or choose another policy",
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(policies: &[(&str, &str, &str)]) -> PolicySet {
+        let mut builder = PolicySet::builder();
+        builder.weight("s1", 3.0).weight("s2", 1.0).weight("never", 0.0);
+        for (name, first, second) in policies {
+            builder.add(name, "s1", first, 1.0).add(name, "s2", second, 1.0).add(name, "never", name, 1.0);
+        }
+        builder.build().unwrap()
+    }
+
+    #[test]
+    fn atoms_count_as_seen_only_through_policies_with_rows() {
+        let trained = set(&[("a", "x", "x"), ("b", "y", "x"), ("planned", "x", "z")]);
+        let all = trained.union(&set(&[("new", "y", "z"), ("far", "q", "x")])).unwrap();
+        let rows: Vec<u64> =
+            trained.names().iter().map(|name| if name == "planned" { 0 } else { 7 }).collect();
+        let support = Support::new(&trained, &rows);
+        let of = |name: &str| support.of(&all, all.index(name).unwrap(), |_, _| false);
+        assert_eq!(of("a").unseen_share, 0.0);
+        assert_eq!((of("a").nearest.as_deref(), of("a").distance, of("a").rows), (Some("a"), Some(0.0), 7));
+        let new = of("new");
+        assert_eq!((new.unseen_share, new.unseen.as_slice()), (0.25, &["s2:z".to_owned()][..]));
+        assert_eq!((new.nearest.as_deref(), new.distance), (Some("b"), Some(0.5)));
+        assert_eq!(of("planned").unseen, ["s2:z"]);
+        let error = of("far").require_seen().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "policy `far`: 75.0 % of the policy is on an atom that no training row carried: `s1:q`"
+        );
+        assert!(error.hint_text().unwrap().contains("--allow-unseen"));
+        let known = support.of(&all, all.index("far").unwrap(), |_, action| action == "q");
+        assert!(known.require_seen().is_ok());
+    }
+}

@@ -1,0 +1,82 @@
+//! Named numbers: what learners hand to the model file and take from it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use crate::{Error, Result};
+
+/// Numbers under a name, in a shape.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tensor<'a> {
+    /// Unique in its model.
+    pub name: String,
+    /// The length of each axis, the slowest first.
+    pub shape: Vec<usize>,
+    /// As many numbers as the shape says.
+    pub values: Cow<'a, [f32]>,
+}
+
+impl<'a> Tensor<'a> {
+    /// A tensor.
+    pub fn new(name: impl Into<String>, shape: &[usize], values: impl Into<Cow<'a, [f32]>>) -> Self {
+        Self { name: name.into(), shape: shape.to_vec(), values: values.into() }
+    }
+}
+
+/// The tensors of a model file, to be taken by name.
+#[derive(Clone, Debug, Default)]
+pub struct Tensors(BTreeMap<String, (Vec<usize>, Vec<f32>)>);
+
+impl Tensors {
+    /// Adds a tensor, which replaces one of the same name.
+    pub fn insert(&mut self, name: impl Into<String>, shape: Vec<usize>, values: Vec<f32>) {
+        self.0.insert(name.into(), (shape, values));
+    }
+
+    /// Takes a tensor out, which must be there, have this shape and hold finite numbers only.
+    pub fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
+        let place = || format!("tensor `{name}`");
+        let damaged = |what: String| Error::input(what).at(place()).hint("the file is damaged: fit again");
+        let (found, values) = self.0.remove(name).ok_or_else(|| damaged("is missing".to_owned()))?;
+        let n_values = shape.iter().try_fold(1_usize, |n, length| n.checked_mul(*length));
+        if found != shape || n_values != Some(values.len()) {
+            return Err(damaged(format!("has shape {found:?} instead of {shape:?}")));
+        }
+        match values.iter().find(|value| !value.is_finite()) {
+            Some(value) => Err(damaged(format!("holds {value}"))),
+            None => Ok(values),
+        }
+    }
+
+    /// The shape of a tensor, if it is there.
+    pub fn shape(&self, name: &str) -> Option<&[usize]> {
+        self.0.get(name).map(|(shape, _)| shape.as_slice())
+    }
+
+    /// The names that were not taken yet, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_taken_is_what_was_asked_for() {
+        let mut tensors = Tensors::default();
+        tensors.insert("w", vec![2, 3], vec![1.0; 6]);
+        tensors.insert("nan", vec![1], vec![f32::NAN]);
+        let message = |result: Result<Vec<f32>>| result.unwrap_err().to_string();
+        assert_eq!(message(tensors.clone().take("v", &[1])), "tensor `v`: is missing");
+        assert_eq!(
+            message(tensors.clone().take("w", &[3, 2])),
+            "tensor `w`: has shape [2, 3] instead of [3, 2]"
+        );
+        assert!(message(tensors.clone().take("w", &[usize::MAX, 3])).contains("has shape"));
+        assert_eq!(message(tensors.take("nan", &[1])), "tensor `nan`: holds NaN");
+        assert_eq!(tensors.take("w", &[2, 3]).unwrap(), [1.0; 6]);
+        assert_eq!(tensors.names().count(), 0);
+    }
+}

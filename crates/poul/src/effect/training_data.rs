@@ -1,0 +1,304 @@
+//! What a learner is given: rows, their policies and outcomes, known to be usable.
+
+use std::ops::Deref;
+
+use crate::data::{Dataset, Design};
+use crate::net::RowSource;
+use crate::policy::PolicySet;
+use crate::{Error, Kind, Result};
+
+/// How far the propensities of a row may sum from 1: they pass through 32 bits and users round them.
+const SUM_TOLERANCE: f32 = 1e-3;
+
+/// Rows to learn from; [`check`](Self::check) makes them usable.
+#[derive(Clone)]
+pub struct TrainingData<'a> {
+    /// Encoded features.
+    pub x: &'a dyn RowSource,
+    /// The policies; all of them, run or not.
+    pub policies: &'a PolicySet,
+    /// The policy of each row.
+    pub policy: &'a [u32],
+    /// The outcomes, at least one.
+    pub outcomes: Vec<OutcomeColumn<'a>>,
+    /// Sample weights. Default: all 1.
+    pub weight: Option<&'a [f64]>,
+    /// Rows of one cluster are folded together. Default: each row for itself.
+    pub cluster: Option<&'a [u32]>,
+    /// The stratum of each row. Default: one for all.
+    pub stratum: Option<&'a [u32]>,
+    /// The user's own π(t|x): policies and their columns, where given. Default: none.
+    pub propensity: Vec<(usize, &'a [f32])>,
+    /// How assignment happened. Default: randomized.
+    pub design: Design,
+    /// The policy that others are compared with, where there is one.
+    pub control: Option<usize>,
+    /// The number of each row in the source, for messages. Default: counted from 0.
+    pub rows: Option<&'a [u64]>,
+}
+
+/// One outcome.
+#[derive(Clone, Copy, Debug)]
+pub struct OutcomeColumn<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its value in each row, finite.
+    pub values: &'a [f64],
+    /// The user's own prediction m̂(x), where given.
+    pub prediction: Option<&'a [f64]>,
+}
+
+impl<'a> TrainingData<'a> {
+    /// The rows of `dataset`, whose encoded features are `x` and whose policies are `policy`.
+    pub fn of(
+        dataset: &'a Dataset,
+        x: &'a dyn RowSource,
+        policies: &'a PolicySet,
+        policy: &'a [u32],
+        design: Design,
+        control: Option<usize>,
+    ) -> Result<Self> {
+        let prediction = |outcome: usize| {
+            let own = dataset.predictions.iter().find(|(of, _)| *of == outcome);
+            own.map(|(_, values)| values.as_slice())
+        };
+        let outcomes = dataset.outcome_names.iter().zip(&dataset.outcomes).enumerate();
+        let outcomes = outcomes.map(|(idx, (name, values))| OutcomeColumn {
+            name,
+            values,
+            prediction: prediction(idx),
+        });
+        let mut propensity = Vec::with_capacity(dataset.propensity.len());
+        for (column, values) in dataset.propensity_columns.iter().zip(&dataset.propensity) {
+            let policy = policies.index(&column.policy).ok_or_else(|| {
+                let known = policies.names().iter().map(String::as_str);
+                Error::unknown(Kind::Input, "policy", &column.policy, "policies", known)
+                    .at(format!("propensity column `{}`", column.column))
+            })?;
+            propensity.push((policy, values.as_slice()));
+        }
+        Ok(Self {
+            x,
+            policies,
+            policy,
+            outcomes: outcomes.collect(),
+            weight: dataset.weight.as_deref(),
+            cluster: dataset.cluster.as_deref(),
+            stratum: dataset.stratum.as_deref(),
+            propensity,
+            design,
+            control,
+            rows: Some(&dataset.rows),
+        })
+    }
+
+    /// Checks what no learner can do without: equal lengths, two policies with rows, outcomes that vary, propensities
+    /// that sum to 1 and allow what happened.
+    pub fn check(self) -> Result<ValidTrainingData<'a>> {
+        let n_rows = self.policy.len();
+        self.check_lengths(n_rows)?;
+        let mut policy_rows = vec![0_u64; self.policies.len()];
+        let mut policy_mass = vec![0.0_f64; self.policies.len()];
+        for (row, policy) in self.policy.iter().enumerate() {
+            let Some(count) = policy_rows.get_mut(*policy as usize) else {
+                let what = format!("policy number {policy} is not one of {}", self.policies.len());
+                return Err(Error::other(what).at(self.place(row)));
+            };
+            *count += 1;
+            policy_mass[*policy as usize] += self.weight.map_or(1.0, |weight| weight[row]);
+        }
+        let run: Vec<usize> = (0..policy_mass.len()).filter(|policy| policy_mass[*policy] > 0.0).collect();
+        if run.len() < 2 {
+            let what = match run.first() {
+                Some(only) => format!("every row has the policy `{}`", self.policies.name(*only)),
+                None => "there are no rows of positive weight".to_owned(),
+            };
+            return Err(Error::input(what)
+                .hint("an effect needs two policies; check the treatment column and the population filter"));
+        }
+        for outcome in &self.outcomes {
+            self.check_outcome(outcome)?;
+        }
+        if let Some(control) = self.control
+            && control >= self.policies.len()
+        {
+            return Err(Error::other(format!("control {control} is not one of {}", self.policies.len())));
+        }
+        self.check_propensity(&run)?;
+        Ok(ValidTrainingData { data: self, policy_rows, policy_mass })
+    }
+
+    fn check_lengths(&self, n_rows: usize) -> Result<()> {
+        if u32::try_from(n_rows).is_err() {
+            return Err(Error::input(format!("{n_rows} rows are more than can be learned from at once"))
+                .hint("take a sample of at most 4 billion rows"));
+        }
+        if self.outcomes.is_empty() {
+            return Err(Error::usage("no outcome is given").hint("name one or more with `--outcome COL`"));
+        }
+        let optional = |found: Option<usize>| found.unwrap_or(n_rows);
+        let mut lengths = vec![
+            ("features", self.x.n_rows()),
+            ("weights", optional(self.weight.map(<[_]>::len))),
+            ("clusters", optional(self.cluster.map(<[_]>::len))),
+            ("strata", optional(self.stratum.map(<[_]>::len))),
+            ("row numbers", optional(self.rows.map(<[_]>::len))),
+        ];
+        lengths.extend(self.outcomes.iter().map(|outcome| ("outcomes", outcome.values.len())));
+        let predictions = self.outcomes.iter().filter_map(|outcome| outcome.prediction);
+        lengths.extend(predictions.map(|values| ("predictions", values.len())));
+        lengths.extend(self.propensity.iter().map(|(_, values)| ("propensities", values.len())));
+        match lengths.iter().find(|(_, found)| *found != n_rows) {
+            Some((what, found)) => Err(Error::other(format!("{found} {what} for {n_rows} rows"))),
+            None => Ok(()),
+        }
+    }
+
+    fn check_outcome(&self, outcome: &OutcomeColumn<'_>) -> Result<()> {
+        let place = || format!("outcome `{}`", outcome.name);
+        if let Some(row) = outcome.values.iter().position(|value| !value.is_finite()) {
+            let what = format!("is {}", outcome.values[row]);
+            return Err(Error::input(what).at(place()).at(self.place(row)));
+        }
+        let counted = |row: &usize| self.weight.is_none_or(|weight| weight[*row] > 0.0);
+        let mut values = (0..outcome.values.len()).filter(counted).map(|row| outcome.values[row]);
+        let first = values.next().unwrap_or(0.0);
+        if values.all(|value| value == first) {
+            let error = Error::input(format!("is {first} in every row")).at(place());
+            return Err(error.hint("an outcome that does not vary has no effects; name another"));
+        }
+        Ok(())
+    }
+
+    fn check_propensity(&self, run: &[usize]) -> Result<()> {
+        if self.propensity.is_empty() {
+            return Ok(());
+        }
+        let of = |policy: usize| self.propensity.iter().find(|(of, _)| *of == policy);
+        if let Some(missing) = run.iter().find(|policy| of(**policy).is_none()) {
+            let name = self.policies.name(*missing);
+            let error = Error::input(format!("policy `{name}` has rows but no propensity column"));
+            return Err(error.hint("give one column for each policy that was run"));
+        }
+        let columns: Vec<Option<&[f32]>> =
+            (0..self.policies.len()).map(|policy| of(policy).map(|(_, values)| *values)).collect();
+        for (row, policy) in self.policy.iter().enumerate() {
+            let sum: f32 = self.propensity.iter().map(|(_, values)| values[row]).sum();
+            if (sum - 1.0).abs() > SUM_TOLERANCE {
+                let error = Error::input(format!("the propensities sum to {sum}, not 1")).at(self.place(row));
+                return Err(error.hint("give the probability of every policy, in columns that sum to 1"));
+            }
+            if columns[*policy as usize].is_some_and(|values| values[row] == 0.0) {
+                let name = self.policies.name(*policy as usize);
+                let what = format!("has policy `{name}`, whose propensity is 0");
+                let error = Error::input(what).at(self.place(row));
+                return Err(error.hint("correct the propensity, or leave the row out with `--population`"));
+            }
+        }
+        Ok(())
+    }
+
+    fn place(&self, row: usize) -> String {
+        format!("row {}", self.rows.map_or(row as u64, |rows| rows[row]) + 1)
+    }
+}
+
+/// Rows that can be learned from.
+#[derive(Clone)]
+pub struct ValidTrainingData<'a> {
+    data: TrainingData<'a>,
+    policy_rows: Vec<u64>,
+    policy_mass: Vec<f64>,
+}
+
+impl ValidTrainingData<'_> {
+    /// How many rows there are.
+    pub fn n_rows(&self) -> usize {
+        self.data.policy.len()
+    }
+
+    /// How many rows each policy has.
+    pub fn policy_rows(&self) -> &[u64] {
+        &self.policy_rows
+    }
+
+    /// The sum of the weights of each policy's rows.
+    pub fn policy_mass(&self) -> &[f64] {
+        &self.policy_mass
+    }
+}
+
+impl<'a> Deref for ValidTrainingData<'a> {
+    type Target = TrainingData<'a>;
+
+    fn deref(&self) -> &TrainingData<'a> {
+        &self.data
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::DenseRows;
+
+    fn policies() -> PolicySet {
+        let mut builder = PolicySet::builder();
+        for name in ["a", "b", "c"] {
+            builder.add(name, "s", name, 1.0);
+        }
+        builder.build().unwrap()
+    }
+
+    fn message(change: impl FnOnce(&mut TrainingData<'_>)) -> String {
+        let policies = policies();
+        let x = [1.0, 2.0, 3.0];
+        let x = DenseRows::new(&x, 1).unwrap();
+        let mut data = TrainingData {
+            x: &x,
+            policies: &policies,
+            policy: &[0, 1, 1],
+            outcomes: vec![OutcomeColumn { name: "y", values: &[1.0, 2.0, 3.0], prediction: None }],
+            weight: None,
+            cluster: None,
+            stratum: None,
+            propensity: Vec::new(),
+            design: Design::Randomized,
+            control: Some(0),
+            rows: Some(&[10, 11, 12]),
+        };
+        change(&mut data);
+        match data.check() {
+            Ok(data) => format!("{:?} {:?}", data.policy_rows(), data.policy_mass()),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn rows_are_counted_and_everything_wrong_is_told() {
+        assert_eq!(message(|_| ()), "[1, 2, 0] [1.0, 2.0, 0.0]");
+        assert_eq!(message(|data| data.weight = Some(&[1.0, 0.5, 0.0])), "[1, 2, 0] [1.0, 0.5, 0.0]");
+        assert_eq!(message(|data| data.policy = &[1, 1, 1]), "every row has the policy `b`");
+        assert_eq!(message(|data| data.weight = Some(&[0.0, 1.0, 1.0])), "every row has the policy `b`");
+        assert_eq!(message(|data| data.policy = &[0, 1, 3]), "row 13: policy number 3 is not one of 3");
+        assert_eq!(message(|data| data.cluster = Some(&[1])), "1 clusters for 3 rows");
+        assert_eq!(message(|data| data.outcomes[0].values = &[2.0; 3]), "outcome `y`: is 2 in every row");
+        let constant = |data: &mut TrainingData<'_>| {
+            data.outcomes[0].values = &[2.0, 2.0, 5.0];
+            data.weight = Some(&[1.0, 1.0, 0.0]);
+        };
+        assert_eq!(message(constant), "outcome `y`: is 2 in every row");
+        let propensity = |b: &'static [f32]| {
+            move |data: &mut TrainingData<'_>| data.propensity = vec![(0, &[0.5, 0.5, 0.5]), (1, b)]
+        };
+        assert_eq!(message(propensity(&[0.5, 0.5, 0.5])), "[1, 2, 0] [1.0, 2.0, 0.0]");
+        assert_eq!(message(propensity(&[0.5, 0.4, 0.5])), "row 12: the propensities sum to 0.9, not 1");
+        assert_eq!(
+            message(|data| data.propensity = vec![(0, &[1.0; 3])]),
+            "policy `b` has rows but no propensity column"
+        );
+        assert_eq!(
+            message(|data| data.propensity = vec![(0, &[1.0, 0.0, 1.0]), (1, &[0.0, 1.0, 0.0])]),
+            "row 13: has policy `b`, whose propensity is 0"
+        );
+    }
+}

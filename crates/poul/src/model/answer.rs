@@ -1,0 +1,59 @@
+//! Policies asked of a model: which can be scored, and by what.
+
+use super::Model;
+use crate::Result;
+use crate::effect::{Asked, PolicySupport, Question, Scorer, Support};
+use crate::policy::PolicySet;
+
+/// A question that a model can answer.
+pub struct Answer<'m> {
+    /// The policies.
+    pub asked: Asked,
+    /// Their effects.
+    pub scorer: Box<dyn Scorer + 'm>,
+    /// How well the training data support each policy asked for.
+    pub support: Vec<PolicySupport>,
+    /// For each policy asked for, the share on atoms never seen: its own, or that of the policy compared with where
+    /// that is larger.
+    pub unseen_share: Vec<f64>,
+}
+
+impl Answer<'_> {
+    /// The names of the policies asked for.
+    pub fn names(&self) -> Vec<String> {
+        self.asked.targets.iter().map(|target| self.asked.policies.name(*target).to_owned()).collect()
+    }
+
+    /// The name of the policy compared with.
+    pub fn against(&self) -> &str {
+        self.asked.policies.name(self.asked.against)
+    }
+}
+
+impl Model {
+    /// Gets ready to score policies of `policies`, which holds the model's own and perhaps others.
+    ///
+    /// Without a policy to compare with, the model's control is. A policy on atoms that were never seen is an error
+    /// that lists them, unless `allow_unseen`.
+    pub fn ask(&self, policies: &PolicySet, question: &Question, allow_unseen: bool) -> Result<Answer<'_>> {
+        let mut question = question.clone();
+        question.against = question.against.or_else(|| self.manifest.control.clone());
+        let asked = question.ask(policies, self.is_factorial())?;
+        let against = self.support(&asked.policies, asked.against);
+        let support: Vec<PolicySupport> =
+            asked.targets.iter().map(|target| self.support(&asked.policies, *target)).collect();
+        if !allow_unseen {
+            std::iter::once(&against).chain(&support).try_for_each(PolicySupport::require_seen)?;
+        }
+        let scorer = self.effects.prepare(&asked.policies, &asked.targets, asked.against)?;
+        let unseen_share = support.iter().map(|own| own.unseen_share.max(against.unseen_share)).collect();
+        Ok(Answer { asked, scorer, support, unseen_share })
+    }
+
+    /// How well the training data support a policy of a set that holds the model's own.
+    pub fn support(&self, policies: &PolicySet, policy: usize) -> PolicySupport {
+        let embeds =
+            |context: &str, action: &str| self.effects.embeds(context, action, policies.attributes());
+        Support::new(&self.manifest.policies, &self.manifest.policy_rows).of(policies, policy, embeds)
+    }
+}

@@ -1,0 +1,105 @@
+//! What a model says of itself: roles, encoder, policies, settings, history, data, command; by version.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::data::{Encoder, Roles};
+use crate::effect::{Phase, Settings};
+use crate::policy::PolicySet;
+use crate::{Error, Result};
+
+/// The version of the format that is written. Every older one is read.
+pub const FORMAT: u32 = 1;
+
+/// Everything in a model file but the tensors.
+///
+/// Nothing in it depends on the clock, the machine or the number of threads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The version of the format.
+    pub format: u32,
+    /// The version of the library that wrote it.
+    pub poul: String,
+    /// The learner's name.
+    pub learner: String,
+    /// The outcomes, in the order of all effects.
+    pub outcomes: Vec<OutcomeRecord>,
+    /// The policy that others are compared with, where there is one.
+    pub control: Option<String>,
+    /// The roles of columns, as given.
+    pub roles: Roles,
+    /// The settings, complete.
+    pub settings: Settings,
+    /// The root of all random streams.
+    pub seed: u64,
+    /// The data it was trained on.
+    pub data: Vec<DataRecord>,
+    /// The command that fitted it, without what does not matter to the result; empty where there was none.
+    pub command: Vec<String>,
+    /// What the user should know.
+    pub notes: Vec<String>,
+    /// How training went.
+    pub history: Vec<Phase>,
+    /// How many training rows each policy had.
+    pub policy_rows: Vec<u64>,
+    /// The policies.
+    pub policies: PolicySet,
+    /// How features become numbers.
+    pub encoder: Encoder,
+    /// What the learner itself keeps.
+    pub model: Value,
+}
+
+/// An outcome in the training data, weighted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OutcomeRecord {
+    /// Its name.
+    pub name: String,
+    /// Its mean.
+    pub mean: f64,
+    /// Its standard deviation.
+    pub sd: f64,
+}
+
+/// A table that was trained on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DataRecord {
+    /// The names of its files, without folders.
+    pub files: Vec<String>,
+    /// The rows that counted.
+    pub rows: u64,
+    /// A digest of the content: see [`Source::fingerprint`](crate::data::Source::fingerprint).
+    pub fingerprint: String,
+}
+
+impl Manifest {
+    /// Reads a manifest of this format or any older one.
+    pub fn parse(text: &str) -> Result<Self> {
+        let damaged = |error: serde_json::Error| {
+            let error = Error::input(format!("the manifest is damaged: {error}")).source(error);
+            error.hint("fit the model again")
+        };
+        /// What every version has.
+        #[derive(Deserialize)]
+        struct Head {
+            format: u32,
+            poul: String,
+        }
+        let document: Value = serde_json::from_str(text).map_err(damaged)?;
+        let head = Head::deserialize(&document).map_err(damaged)?;
+        if head.format > FORMAT {
+            let Head { format, poul } = head;
+            let what = format!(
+                "the model is of format {format}, written by poul {poul}; this version reads formats up to {FORMAT}"
+            );
+            return Err(Error::input(what).hint(format!("use poul {poul} or newer")));
+        }
+        // Formats that are older than this one would be brought up to it here, one step after the other.
+        Self::deserialize(document).map_err(damaged)
+    }
+
+    /// The manifest as it is stored.
+    pub fn to_text(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(|error| Error::other(format!("cannot store the manifest: {error}")))
+    }
+}

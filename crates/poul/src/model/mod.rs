@@ -1,0 +1,98 @@
+//! The model: a learner's effects with everything needed to use and to explain them, in one file.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `registry` | the learners by name |
+//! | `fit` | from a table to a model |
+//! | `manifest` | what a model says of itself, by version |
+//! | `container` | the bytes of a model file |
+//! | `answer` | policies asked of a model: which can be scored, and by what |
+
+mod answer;
+mod container;
+mod fit;
+mod manifest;
+mod registry;
+
+use std::path::Path;
+
+pub use answer::Answer;
+pub use fit::{FitRequest, fit};
+pub use manifest::{DataRecord, FORMAT, Manifest, OutcomeRecord};
+pub use registry::{DEFAULT_LEARNER, LEARNERS, Learner, learner};
+
+use crate::data::{Columns, Need, Roles, Source};
+use crate::effect::EffectModel;
+use crate::{Error, Result};
+
+/// A fitted model.
+pub struct Model {
+    manifest: Manifest,
+    effects: Box<dyn EffectModel>,
+}
+
+impl Model {
+    /// Puts a learner's effects and what is known of them together; the two must agree.
+    pub fn new(manifest: Manifest, effects: Box<dyn EffectModel>) -> Result<Self> {
+        let same_outcomes = manifest.outcomes.iter().map(|outcome| &outcome.name).eq(effects.outcomes());
+        if !same_outcomes
+            || manifest.encoder.width() != effects.n_features()
+            || manifest.policy_rows.len() != manifest.policies.len()
+        {
+            return Err(Error::input("the parts of the model contradict each other").hint("fit it again"));
+        }
+        Ok(Self { manifest, effects })
+    }
+
+    /// Writes the model; the file appears whole or not at all. The same fit gives the same bytes.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        container::write(path.as_ref(), &self.manifest, &self.effects.tensors())
+    }
+
+    /// Reads a model of this version or any older one.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let bytes = container::read_file(path)?;
+        Self::from_bytes(&bytes).map_err(|error| error.file(path))
+    }
+
+    /// As [`load`](Self::load), from the content of a file.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let (manifest, mut tensors) = container::parse(bytes)?;
+        let manifest = Manifest::parse(&manifest)?;
+        let learner = learner(&manifest.learner).map_err(|error| {
+            error.at("the model's learner").hint(format!("it was written by poul {}", manifest.poul))
+        })?;
+        let effects = (learner.load)(&manifest.model, &mut tensors)?;
+        if let Some(name) = tensors.names().next() {
+            return Err(Error::input("does not belong to the model")
+                .at(format!("tensor `{name}`"))
+                .hint("the file is damaged: fit again"));
+        }
+        Self::new(manifest, effects)
+    }
+
+    /// What the model says of itself.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The effects, whatever learned them.
+    pub fn effects(&self) -> &dyn EffectModel {
+        self.effects.as_ref()
+    }
+
+    /// Whether each treatment column was a context of its own.
+    pub fn is_factorial(&self) -> bool {
+        !self.manifest.roles.treatment_columns.is_empty()
+    }
+
+    /// Finds the model's features, and the other `roles` as far as `need` asks for them, in a table.
+    ///
+    /// Which of the table's columns would be features by their names does not matter.
+    pub fn columns(&self, source: &Source, roles: &Roles, need: Need) -> Result<Columns> {
+        let schema = source.schema();
+        let columns = roles.check(schema, Need { features: false, ..need })?;
+        self.manifest.encoder.columns_for(columns, schema)
+    }
+}

@@ -1,0 +1,39 @@
+//! The learners by name. A new learner is one line here.
+
+use crate::effect::{EffectModel, Settings, Tensors, Trained, ValidTrainingData, constant};
+use crate::{Error, Kind, Progress, Result, Seed};
+
+/// What a learner is to the rest of the library.
+#[derive(Clone, Copy, Debug)]
+pub struct Learner {
+    /// Its name on the command line and in model files.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub summary: &'static str,
+    /// Completes settings with defaults; refuses unknown names and values out of range. Called before data are read.
+    pub settle: fn(&Settings) -> Result<Settings>,
+    /// Learns, by settings that were settled.
+    pub train: fn(&ValidTrainingData<'_>, &Settings, Seed, &dyn Progress) -> Result<Trained>,
+    /// Reads a model back: the learner's own manifest, and its tensors, all of which it takes.
+    pub load: fn(&serde_json::Value, &mut Tensors) -> Result<Box<dyn EffectModel>>,
+}
+
+/// The learner used where none is named.
+pub const DEFAULT_LEARNER: &str = "poul";
+
+/// Every learner.
+pub const LEARNERS: &[Learner] = &[Learner {
+    name: constant::NAME,
+    summary: "differences of arm means: the same effect for every row",
+    settle: constant::settle,
+    train: constant::train,
+    load: constant::load,
+}];
+
+/// The learner called `name`.
+pub fn learner(name: &str) -> Result<&'static Learner> {
+    LEARNERS.iter().find(|learner| learner.name == name).ok_or_else(|| {
+        let known = LEARNERS.iter().map(|learner| learner.name);
+        Error::unknown(Kind::Usage, "learner", name, "learners", known)
+    })
+}
