@@ -44,7 +44,7 @@ mod tests {
     fn numbers_read_well() {
         assert_eq!(count(3_820_637), "3,820,637");
         assert_eq!(count(12), "12");
-        assert_eq!(significant(0.012_345), "0.01234");
+        assert_eq!(significant(0.012_346), "0.01235");
         assert_eq!(significant(-1234.56), "-1235");
         assert_eq!(significant(1.0), "1.000");
         assert_eq!(percent(0.2351), "23.5 %");
