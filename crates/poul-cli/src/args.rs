@@ -177,7 +177,7 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "N")]
     pub(crate) actions: Option<usize>,
     /// Noise of the outcome, as a multiple of the standard deviation of the effect (ride-hailing: sd of log GMV)
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub(crate) noise: Option<f64>,
     /// Test rows whose true effects are written [default: all, at most 5 million pairs of row and policy]
     #[arg(long, value_name = "N")]
@@ -186,10 +186,10 @@ pub(crate) struct Simulate {
 
 #[derive(ClapArgs)]
 #[command(after_help = "Examples:
-  poul check rides/train.parquet --policies rides/policies.toml --outcome gmv,cost --id user_id
-  poul check mail.csv.gz --treatment segment --control 'No E-Mail' --outcome visit --exclude spend,conversion
-  poul check profiles.csv --treatment-columns Education,Gender,Job --outcome chosen --cluster respondent
-  poul check rides/train.parquet --policies rides/policies.toml --outcome gmv --shares control=0.4,T1=0.3,T2=0.3")]
+  poul check rides/train.parquet --policies rides/policies.toml --outcome gmv,cost --time month
+  poul check mail.csv.gz --treatment segment --control 'No E-Mail' --outcome visit --exclude spend
+  poul check profiles.csv --treatment-columns Education,Gender,Job --outcome chosen --cluster id
+  poul check data.csv --policies p.toml --outcome gmv --shares control=0.4,T1=0.3,T2=0.3")]
 pub(crate) struct Check {
     /// Parquet, CSV(.gz) or Arrow: a file, a folder or a quoted glob
     pub(crate) data: String,
@@ -210,9 +210,9 @@ pub(crate) struct Check {
 
 #[derive(ClapArgs)]
 #[command(after_help = "Examples:
-  poul evaluate scored.parquet --effects tau --treatment arm --outcome gmv --policy T2 --against control
+  poul evaluate scored.parquet --effects tau --treatment arm --outcome gmv --against control
   poul evaluate scored.csv --effects T1=tau_t1 --effects T2=tau_t2 --outcome gmv --json metrics.json
-  poul evaluate scored.csv --effects gmv:T1=a --effects cost:T1=b --outcome gmv,cost --cluster household")]
+  poul evaluate scored.csv --effects gmv:T1=a --effects cost:T1=b --outcome gmv,cost --cluster home")]
 pub(crate) struct Evaluate {
     /// The data with the predicted effects
     #[arg(value_name = "DATA")]

@@ -2,10 +2,12 @@
 
 mod args;
 mod commands;
+mod config;
 mod failure;
 mod number;
 mod progress;
 mod settings;
+mod specs;
 mod table;
 
 use std::process::ExitCode;
@@ -14,8 +16,5 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     let args = args::Args::parse();
-    match commands::run(args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failure::report(&error),
-    }
+    failure::guard(|| commands::run(args))
 }

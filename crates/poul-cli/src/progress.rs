@@ -1,6 +1,6 @@
 //! Progress on stderr: a bar on a terminal, a plain line per stage otherwise.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -31,7 +31,8 @@ impl Terminal {
     /// A line of talk that is not data.
     pub(crate) fn say(&self, text: impl AsRef<str>) {
         if !self.quiet {
-            eprintln!("{}", text.as_ref());
+            // Nobody may be listening any more: `2>&1 | head`.
+            let _ = writeln!(std::io::stderr().lock(), "{}", text.as_ref());
         }
     }
 

@@ -1,15 +1,17 @@
 //! Flags and `poul.toml` merged into settings; flags win.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use poul::data::{Budget, Design, Roles};
 use poul::policy::{ContextWeights, PolicySet, exposure_weights};
 use poul::{Error, Result};
 
 use crate::args::{self, Common, PolicyArgs, RoleArgs};
+use crate::config;
 
 /// What stands under `[data]` in `poul.toml`, after the flags have had their say.
+#[derive(Default)]
 pub(crate) struct DataSettings {
     pub(crate) roles: Roles,
     pub(crate) policies: PolicySource,
@@ -21,70 +23,21 @@ pub(crate) struct DataSettings {
 #[derive(Default)]
 pub(crate) struct PolicySource {
     pub(crate) policies: Option<PathBuf>,
-    contexts: Option<PathBuf>,
-    exposure_log: Option<PathBuf>,
-    context_column: Option<String>,
+    pub(crate) contexts: Option<PathBuf>,
+    pub(crate) exposure_log: Option<PathBuf>,
+    pub(crate) context_column: Option<String>,
 }
 
 impl DataSettings {
     /// Reads the configuration file, if one is named, and lays the flags over it.
     pub(crate) fn load(roles: &RoleArgs, policy: &PolicyArgs) -> Result<Self> {
         let mut settings = match &roles.config {
-            Some(path) => Self::from_file(path)?,
-            None => {
-                Self { roles: Roles::default(), policies: PolicySource::default(), shares: BTreeMap::new() }
-            }
+            Some(path) => config::read(path)?,
+            None => Self::default(),
         };
         settings.lay_over(roles)?;
         settings.policies.lay_over(policy);
         Ok(settings)
-    }
-
-    fn from_file(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|error| Error::read(path, error))?;
-        let wrong = |error: toml::de::Error| {
-            let line = error.span().map(|span| 1 + text[..span.start].matches('\n').count());
-            let wrong = Error::input(error.message().to_string()).file(path);
-            line.map_or_else(
-                || Error::input(error.message().to_string()).file(path),
-                |line| wrong.at(format!("line {line}")),
-            )
-        };
-        let mut document: toml::Table = toml::from_str(&text).map_err(wrong)?;
-        let mut data = match document.remove("data") {
-            Some(toml::Value::Table(table)) => table,
-            Some(_) => return Err(Error::input("`data` must be a table").file(path).hint("write `[data]`")),
-            None => toml::Table::new(),
-        };
-        if let Some(key) = document.keys().find(|key| !["model", "training"].contains(&key.as_str())) {
-            let known = ["data", "model", "training"];
-            return Err(Error::unknown(poul::Kind::Input, "table", key, "tables", known).file(path));
-        }
-        // File names in a configuration file are relative to it.
-        let folder = path.parent().unwrap_or(Path::new(""));
-        let mut text_of = |key: &str| match data.remove(key) {
-            None => Ok(None),
-            Some(toml::Value::String(value)) => Ok(Some(value)),
-            Some(_) => Err(Error::input(format!("`{key}` must be a text")).file(path).at("[data]")),
-        };
-        let mut file_of = |key: &str| Ok::<_, Error>(text_of(key)?.map(|name| folder.join(name)));
-        let policies = PolicySource {
-            policies: file_of("policies")?,
-            contexts: file_of("contexts")?,
-            exposure_log: file_of("exposure_log")?,
-            context_column: text_of("context_column")?,
-        };
-        let shares = match data.remove("shares") {
-            None => BTreeMap::new(),
-            Some(shares) => shares.try_into().map_err(|error: toml::de::Error| {
-                let wrong = Error::input(format!("`shares`: {}", error.message())).file(path).at("[data]");
-                wrong.hint("write shares = { control = 0.5, T1 = 0.5 }")
-            })?,
-        };
-        let roles = toml::Value::Table(data).try_into().map_err(|error: toml::de::Error| {
-            Error::input(error.message().to_string()).file(path).at("[data]")
-        })?;
-        Ok(Self { roles, policies, shares })
     }
 
     fn lay_over(&mut self, args: &RoleArgs) -> Result<()> {
@@ -168,7 +121,11 @@ impl PolicySource {
         let policies = PolicySet::read(path, self.contexts.as_deref())?;
         Ok(Some(match self.weights()? {
             Some(weights) if self.exposure_log.is_some() => {
-                policies.with_weights(&ContextWeights::from_map(&weights))?
+                let weighted = policies.with_weights(&ContextWeights::from_map(&weights));
+                weighted.map_err(|error| match &self.exposure_log {
+                    Some(log) => error.file(log),
+                    None => error,
+                })?
             }
             _ => policies,
         }))
@@ -176,7 +133,7 @@ impl PolicySource {
 
     /// The policies of the file.
     pub(crate) fn require(&self) -> Result<PolicySet> {
-        let missing = || Error::usage("--policies FILE is needed").hint("see `poul policy --help`");
+        let missing = || Error::usage("no policy file is named").hint("name it: --policies policies.toml");
         self.read()?.ok_or_else(missing)
     }
 

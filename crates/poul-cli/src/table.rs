@@ -14,6 +14,12 @@ impl Table {
         Self { heading: heading.map(String::from).to_vec(), rows: Vec::new(), left: 1 }
     }
 
+    /// More columns, for `row_with` to fill.
+    pub(crate) fn with(mut self, heading: impl IntoIterator<Item = String>) -> Self {
+        self.heading.extend(heading);
+        self
+    }
+
     /// Sets the first `n` columns left.
     pub(crate) fn left(mut self, n: usize) -> Self {
         self.left = n;
@@ -21,8 +27,17 @@ impl Table {
     }
 
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        debug_assert_eq!(N, self.heading.len());
-        self.rows.push(cells.to_vec());
+        self.row_with(cells, []);
+    }
+
+    pub(crate) fn row_with<const N: usize>(
+        &mut self,
+        cells: [String; N],
+        more: impl IntoIterator<Item = String>,
+    ) {
+        let row: Vec<String> = cells.into_iter().chain(more).collect();
+        debug_assert_eq!(row.len(), self.heading.len());
+        self.rows.push(row);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -52,9 +67,25 @@ impl fmt::Display for Table {
     }
 }
 
+/// A policy's name, cut where it would push the numbers off the screen: combinations of many columns have names of
+/// hundreds of characters. The JSON has them whole.
+pub(crate) fn shortened(name: &str) -> String {
+    const WIDEST: usize = 100;
+    match name.chars().count() > WIDEST {
+        true => name.chars().take(WIDEST - 1).chain(['…']).collect(),
+        false => name.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_names_are_cut() {
+        assert_eq!(shortened("T2"), "T2");
+        assert_eq!(shortened(&"é".repeat(500)), format!("{}…", "é".repeat(99)));
+    }
 
     #[test]
     fn columns_line_up() {

@@ -53,8 +53,11 @@ impl Error {
     /// Something that could not be written to `path`.
     pub fn output(path: impl AsRef<Path>, source: std::io::Error) -> Self {
         let hint = match source.kind() {
-            std::io::ErrorKind::NotFound => Some("the folder does not exist: create it first"),
+            std::io::ErrorKind::NotFound => Some("create the folder first"),
             std::io::ErrorKind::PermissionDenied => Some("choose a folder you may write to"),
+            std::io::ErrorKind::AlreadyExists | std::io::ErrorKind::NotADirectory => {
+                Some("a file stands where a folder is needed: choose another folder")
+            }
             std::io::ErrorKind::StorageFull => Some("free some space, or choose another disk"),
             _ => None,
         };
@@ -134,6 +137,17 @@ impl Error {
         self
     }
 
+    /// Adds a second way out to the hint.
+    #[must_use]
+    pub fn otherwise(mut self, other: &str) -> Self {
+        self.0.hint = Some(match self.0.hint.take() {
+            Some(hint) if hint.ends_with('?') => format!("{hint} Otherwise {other}"),
+            Some(hint) => format!("{hint}; otherwise {other}"),
+            None => other.to_string(),
+        });
+        self
+    }
+
     /// Keeps the error beneath.
     #[must_use]
     pub fn source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
@@ -197,20 +211,24 @@ fn suggestion(group: &str, name: &str, known: &[&str]) -> String {
     }
 }
 
-/// Levenshtein distance over characters.
+/// Edits from one word to the other over characters: insert, delete, replace, or swap two neighbours.
 fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, a) in a.chars().enumerate() {
-        let mut diagonal = i;
-        row[0] = i + 1;
-        for (j, b) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut before: Vec<usize> = Vec::new();
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let replaced = above[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut edits = replaced.min(above[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                edits = edits.min(before[j - 2] + 1);
+            }
+            row.push(edits);
         }
+        before = std::mem::replace(&mut above, row);
     }
-    row[b.len()]
+    above[b.len()]
 }
 
 #[cfg(test)]
@@ -227,9 +245,14 @@ mod tests {
 
     #[test]
     fn near_names_are_suggested_and_far_ones_listed() {
-        assert_eq!(nearest_name("gvm", &["cost", "gmv"]), None);
+        assert_eq!(nearest_name("gvm", &["cost", "gmv"]), Some("gmv"));
+        assert_eq!(nearest_name("vgm", &["cost", "gmv"]), None);
         assert_eq!(nearest_name("outcom", &["cost", "outcome"]), Some("outcome"));
         let error = Error::missing_column("zzz", ["cost", "gmv"]);
         assert_eq!(error.hint_text(), Some("the columns are `cost`, `gmv`"));
+        let error = error.otherwise("add it");
+        assert_eq!(error.hint_text(), Some("the columns are `cost`, `gmv`; otherwise add it"));
+        let error = Error::missing_column("gvm", ["gmv"]).otherwise("add it");
+        assert_eq!(error.hint_text(), Some("did you mean `gmv`? Otherwise add it"));
     }
 }

@@ -74,9 +74,10 @@ fn readable() -> std::fs::Permissions {
 
 /// `tempfile` names its own random path in the message, which says nothing to the user.
 fn strip_path(error: io::Error) -> io::Error {
-    match error.raw_os_error() {
-        Some(code) => io::Error::from_raw_os_error(code),
-        None => error.kind().into(),
+    match (error.raw_os_error(), error.kind()) {
+        (Some(code), _) => io::Error::from_raw_os_error(code),
+        (None, kind @ io::ErrorKind::NotFound) => io::Error::new(kind, "there is no such folder"),
+        (None, kind) => kind.into(),
     }
 }
 

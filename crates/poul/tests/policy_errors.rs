@@ -78,7 +78,7 @@ fn toml_policies() {
     toml(
         "[contexts]\npeak = 1\n[policies.T]\npeek = 'x'",
         "p.toml: line 4: policy `T`: unknown context `peek`",
-        "did you mean `peak`?; otherwise give `peek` a weight",
+        "did you mean `peak`? Otherwise give `peek` a weight",
     );
     toml(
         "[policies.T]\na = { x = 0.5,\n y = 0.4 }",

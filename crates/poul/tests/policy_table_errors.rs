@@ -68,7 +68,11 @@ fn csv_forms() {
     let number = "a probability is a number from 0 to 1";
     csv(b"", "p.csv: the file is empty", "name the columns");
     csv(b"policy,context,action\n", "p.csv: there are no policies", "define");
-    csv(b"policy,contex,action\nT,a,x\n", "p.csv: there is no column `context`", "did you mean `contex`?");
+    csv(
+        b"policy,contex,action\nT,a,x\n",
+        "p.csv: there is no column `context`",
+        "rename `contex` to `context`",
+    );
     csv(
         b"policy,context\nT,a\n",
         "p.csv: there is no column `action`",
@@ -250,7 +254,7 @@ fn weight_files() {
     check(b"context,weight\n*,1\n", "w.csv: line 2: `*` cannot have a weight", "its own weight");
     check(b"context,weight\n", "w.csv: there are no contexts", "at least one row");
     check(b"", "w.csv: the file is empty", "name the columns");
-    check(b"contexts,weight\nb,1\n", "w.csv: there is no column `context`", "did you mean `contexts`?");
+    check(b"contexts,weight\nb,1\n", "w.csv: there is no column `context`", "rename `contexts` to `context`");
     check(
         b"context,weight,count\nb,1,1\n",
         "w.csv: the file has both a column `weight` and a column `count`",

@@ -6,11 +6,11 @@ use poul::policy::PolicySet;
 use poul::{Error, Progress, Result};
 
 use crate::args::{Check, Common};
-use crate::commands::{print, write_json};
+use crate::commands::{JsonTarget, about_data};
 use crate::number::{count, percent, significant};
 use crate::progress::Terminal;
 use crate::settings::DataSettings;
-use crate::table::Table;
+use crate::table::{Table, shortened};
 
 pub(crate) fn run(args: &Check, common: &Common, terminal: &Terminal) -> Result<()> {
     let mut settings = DataSettings::load(&args.roles, &args.policy)?;
@@ -18,8 +18,10 @@ pub(crate) fn run(args: &Check, common: &Common, terminal: &Terminal) -> Result<
     if settings.roles.outcome.is_empty() {
         return Err(Error::usage("no outcome is named").hint("name one: --outcome COL"));
     }
+    let json = JsonTarget::open(args.json.as_deref())?;
     let source = Source::open(&args.data)?;
-    let mut columns = settings.roles.check(source.schema(), Need::FIT)?;
+    let columns = settings.roles.check(source.schema(), Need::FIT);
+    let mut columns = columns.map_err(|error| about_data(error, &args.data))?;
     let policies = policies(&settings, &source, &columns, terminal)?;
     columns.control = control(&settings, &policies)?;
     let params = Params {
@@ -28,16 +30,9 @@ pub(crate) fn run(args: &Check, common: &Common, terminal: &Terminal) -> Result<
         seed: common.seed,
         ..Params::default()
     };
-    let profile = profile(&source, &columns, &policies, &params, terminal)?;
-    match args.json.as_deref() {
-        Some("-") => write_json("-", &profile),
-        target => {
-            if let Some(target) = target {
-                write_json(target, &profile)?;
-            }
-            print(summary(&profile))
-        }
-    }
+    let profile = profile(&source, &columns, &policies, &params, terminal);
+    let profile = profile.map_err(|error| about_data(error, &args.data))?;
+    json.write(&profile, || summary(&profile))
 }
 
 /// The policies of the file, or those that the data speak of.
@@ -61,7 +56,7 @@ pub(crate) fn policies(
 pub(crate) fn control(settings: &DataSettings, policies: &PolicySet) -> Result<Option<String>> {
     match &settings.roles.control {
         Some(name) => {
-            policies.require(name).map_err(|error| error.at("control"))?;
+            policies.require(name).map_err(|error| error.at("--control"))?;
             Ok(Some(name.clone()))
         }
         None => Ok(policies.index("control").map(|_| "control".to_string())),
@@ -71,7 +66,11 @@ pub(crate) fn control(settings: &DataSettings, policies: &PolicySet) -> Result<O
 /// The profile, for a person.
 pub(crate) fn summary(profile: &Profile) -> String {
     let mut text = String::new();
-    let features: Vec<String> = profile.features.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
+    let kind = |kind: &str, n: usize| match n {
+        1 => format!("1 {}", kind.trim_end_matches('s')),
+        n => format!("{n} {kind}"),
+    };
+    let features: Vec<String> = profile.features.iter().map(|(name, n)| kind(name, *n)).collect();
     text.push_str(&format!("{} rows", count(profile.rows)));
     if profile.units != profile.rows {
         text.push_str(&format!(" in {} clusters", count(profile.units)));
@@ -117,20 +116,20 @@ fn arms(profile: &Profile) -> String {
     const SHOWN: usize = 15;
     let mut arms: Vec<_> = profile.arms.iter().collect();
     arms.sort_by(|a, b| b.rows.cmp(&a.rows).then_with(|| a.policy.cmp(&b.policy)));
-    let mut table = Table::new(["policy", "rows", "share", "declared", "mean outcomes"]);
+    let means = profile.outcomes.iter().map(|outcome| format!("mean {}", outcome.outcome));
+    let mut table = Table::new(["policy", "rows", "share", "declared"]).with(means);
     for arm in arms.iter().take(SHOWN) {
-        let means: Vec<String> = arm.outcome_means.iter().map(|mean| significant(*mean)).collect();
         let control = profile.control.as_ref() == Some(&arm.policy);
-        table.row([
-            if control { format!("{} *", arm.policy) } else { arm.policy.clone() },
+        let cells = [
+            if control { format!("{} *", shortened(&arm.policy)) } else { shortened(&arm.policy) },
             count(arm.rows),
             percent(arm.share),
             arm.declared.map_or_else(|| "–".to_string(), percent),
-            means.join("  "),
-        ]);
+        ];
+        table.row_with(cells, arm.outcome_means.iter().map(|mean| significant(*mean)));
     }
     let more = arms.len().saturating_sub(SHOWN);
-    let rest = if more > 0 { format!("and {more} more policies\n") } else { String::new() };
+    let rest = if more > 0 { format!("and {} more policies\n", count(more as u64)) } else { String::new() };
     let star = if profile.control.is_some() { "* control\n" } else { "" };
     format!("{table}{rest}{star}\n")
 }
@@ -149,7 +148,7 @@ fn balance(profile: &Profile) -> String {
     for imbalance in profile.imbalances.iter().take(5) {
         table.row([
             imbalance.column.clone(),
-            imbalance.group.clone(),
+            shortened(&imbalance.group),
             format!("{:+.3}", imbalance.difference),
         ]);
     }

@@ -3,36 +3,45 @@
 use std::collections::BTreeMap;
 
 use poul::data::{Columns, Labels, Need, Roles, RowReader, Source, numbers};
-use poul::evaluate::{Bootstrap, CostPair, Effects, Evaluation, Metrics, Outcome, Params, Scored};
+use poul::evaluate::{
+    Bootstrap, CostPair, Effects, Evaluation, Metrics, Outcome, Params, Scored, ValidParams,
+};
 use poul::policy::{Assigner, PolicySet};
 use poul::{Error, Progress, Result, Seed};
 
 use crate::args::{Common, Evaluate, PolicyArgs};
-use crate::commands::{print, write_json};
+use crate::commands::{JsonTarget, about_data};
 use crate::number::{count, optional};
 use crate::progress::Terminal;
-use crate::settings::{DataSettings, split};
-use crate::table::Table;
+use crate::settings::DataSettings;
+use crate::specs::{Specs, itself};
+use crate::table::{Table, shortened};
 
 pub(crate) fn run(args: &Evaluate, common: &Common, terminal: &Terminal) -> Result<()> {
     let settings = DataSettings::load(&args.roles, &PolicyArgs::default())?;
-    let effects = specs(&args.effects, "--effects")?;
-    let truth = specs(&args.truth, "--truth")?;
-    let score_columns: Vec<String> = effects.iter().chain(&truth).map(|spec| spec.column.clone()).collect();
+    let effects = Specs::parse(&args.effects, "--effects")?;
+    let truth = Specs::parse(&args.truth, "--truth")?;
+    let params = params(args, common, &settings.roles)?;
+    let score_columns: Vec<String> = effects.columns().chain(truth.columns()).map(String::from).collect();
+    let json = JsonTarget::open(args.json.as_deref())?;
     let source = Source::open(&args.data)?;
+    for specs in [&effects, &truth] {
+        specs.check(&source, &settings.roles).map_err(|error| about_data(error, &args.data))?;
+    }
     let mut roles = settings.roles.clone();
     // The scores are read as the features of the table; the table's own features are not needed.
     roles.features = score_columns;
     roles.exclude.clear();
-    let columns = roles.check(source.schema(), Need::FIT).map_err(|error| explain_outcome(error, &roles))?;
+    let columns = roles.check(source.schema(), Need::FIT);
+    let columns = columns.map_err(|error| about_data(explain_outcome(error, &roles), &args.data))?;
     let policies = PolicySet::from_data(&source, &columns, None, terminal)?;
-    let against = args.against.as_deref().unwrap_or(settings.control());
-    let against = policies.require(against).map_err(|error| error.at("the policy compared with"))?;
-    let chosen = chosen_policies(args, &policies, against)?;
-    let table = Rows::read(&source, &columns, &policies, terminal)?;
+    let against = against(args, &settings, &policies).map_err(|error| about_data(error, &args.data))?;
+    let chosen = chosen_policies(args, &policies, against).map_err(|error| about_data(error, &args.data))?;
+    let table = Rows::read(&source, &columns, &policies, terminal);
+    let table = table.map_err(|error| about_data(error, &args.data))?;
 
-    let assigned = assign_specs(&effects, &columns, &policies, &chosen, "--effects")?;
-    let truths = assign_specs(&truth, &columns, &policies, &chosen, "--truth")?;
+    let assigned = effects.assign(&columns, &policies, against, &chosen)?;
+    let truths = truth.assign(&columns, &policies, against, &chosen)?;
     let effects: Vec<Effects<'_>> = assigned
         .iter()
         .map(|(&(policy, outcome), column)| Effects {
@@ -59,87 +68,39 @@ pub(crate) fn run(args: &Evaluate, common: &Common, terminal: &Terminal) -> Resu
         cluster: table.cluster.as_deref(),
         propensity: None,
     };
+    let evaluation = poul::evaluate::evaluate(&scored, &params, terminal)?;
+    json.write(&evaluation, || summary(&evaluation))
+}
+
+fn params(args: &Evaluate, common: &Common, roles: &Roles) -> Result<ValidParams> {
     let params = Params {
         bootstrap: Bootstrap { draws: args.draws, level: args.level, seed: Seed::new(common.seed) },
-        cost: args.cost_curve.as_deref().map(cost_pair).transpose()?,
+        cost: args.cost_curve.as_deref().map(|text| cost_pair(text, roles)).transpose()?,
         ..Params::default()
     };
-    let evaluation = poul::evaluate::evaluate(&scored, &params.check()?, terminal)?;
-    match args.json.as_deref() {
-        Some("-") => write_json("-", &evaluation),
-        target => {
-            if let Some(target) = target {
-                write_json(target, &evaluation)?;
-            }
-            print(summary(&evaluation))
-        }
-    }
+    params.check()
 }
 
-/// What `--effects` or `--truth` names: a column, for one policy or all, one outcome or all.
-struct Spec {
-    outcome: Option<String>,
-    policy: Option<String>,
-    column: String,
-}
-
-fn specs(entries: &[String], flag: &str) -> Result<Vec<Spec>> {
-    let parse = |entry: &String| {
-        if !entry.contains('=') {
-            return Ok(Spec { outcome: None, policy: None, column: entry.clone() });
+/// The policy compared with: `--against`, or the control.
+fn against(args: &Evaluate, settings: &DataSettings, policies: &PolicySet) -> Result<usize> {
+    let name = args.against.as_deref().unwrap_or(settings.control());
+    policies.require(name).map_err(|error| match (&args.against, &settings.roles.control) {
+        (Some(_), _) => error.at("--against"),
+        (None, Some(_)) => error.at("--control"),
+        (None, None) => {
+            let known = error.hint_text().unwrap_or_default();
+            let hint = format!("name the one to compare with by --against; {known}");
+            Error::input("no policy is called `control`").hint(hint)
         }
-        let (target, column) = split(entry, flag, "COL, POLICY=COL or OUTCOME:POLICY=COL")?;
-        let (outcome, policy) = match target.split_once(':') {
-            Some((outcome, policy)) => (Some(outcome.to_string()), policy),
-            None => (None, target),
-        };
-        Ok(Spec { outcome, policy: Some(policy.to_string()), column: column.to_string() })
-    };
-    entries.iter().map(parse).collect()
-}
-
-/// The column for each (policy, outcome). A more exact spec wins over a general one.
-fn assign_specs<'s>(
-    specs: &'s [Spec],
-    columns: &Columns,
-    policies: &PolicySet,
-    chosen: &[usize],
-    flag: &str,
-) -> Result<BTreeMap<(usize, usize), &'s str>> {
-    let mut assigned = BTreeMap::new();
-    let mut ordered: Vec<&Spec> = specs.iter().collect();
-    ordered.sort_by_key(|spec| usize::from(spec.policy.is_some()) + usize::from(spec.outcome.is_some()));
-    for spec in ordered {
-        let of_policies = match &spec.policy {
-            Some(name) => vec![policies.require(name).map_err(|error| error.at(flag))?],
-            None => chosen.to_vec(),
-        };
-        let of_outcomes: Vec<usize> = match &spec.outcome {
-            Some(name) => {
-                let known = columns.outcomes.iter().map(String::as_str);
-                let unknown =
-                    || Error::unknown(poul::Kind::Usage, "outcome", name, "outcomes", known).at(flag);
-                vec![columns.outcomes.iter().position(|outcome| outcome == name).ok_or_else(unknown)?]
-            }
-            None => (0..columns.outcomes.len()).collect(),
-        };
-        for policy in of_policies.iter().filter(|policy| chosen.contains(policy)) {
-            for outcome in &of_outcomes {
-                assigned.insert((*policy, *outcome), spec.column.as_str());
-            }
-        }
-    }
-    Ok(assigned)
+    })
 }
 
 fn chosen_policies(args: &Evaluate, policies: &PolicySet, against: usize) -> Result<Vec<usize>> {
     if !args.policy.is_empty() {
-        let chosen: Vec<usize> =
-            args.policy.iter().map(|name| policies.require(name)).collect::<Result<_>>()?;
+        let chosen: Result<Vec<usize>> = args.policy.iter().map(|name| policies.require(name)).collect();
+        let chosen = chosen.map_err(|error| error.at("--policy"))?;
         if chosen.contains(&against) {
-            let name = policies.name(against);
-            return Err(Error::usage(format!("`{name}` is compared with itself"))
-                .hint("choose another --policy or --against"));
+            return Err(itself(policies.name(against)));
         }
         return Ok(chosen);
     }
@@ -159,11 +120,16 @@ fn explain_outcome(error: Error, roles: &Roles) -> Error {
     }
 }
 
-fn cost_pair(text: &str) -> Result<CostPair> {
+fn cost_pair(text: &str, roles: &Roles) -> Result<CostPair> {
     let (value, cost) = text.split_once(',').ok_or_else(|| {
         Error::usage(format!("--cost-curve: `{text}` is not of the form VALUE,COST"))
             .hint("write --cost-curve gmv,cost")
     })?;
+    let is_outcome = |name: &str| roles.outcome.iter().any(|outcome| outcome == name.trim());
+    if let Some(name) = [value, cost].into_iter().find(|name| !is_outcome(name)) {
+        return Err(Error::usage(format!("--cost-curve: `{}` is not an outcome", name.trim()))
+            .hint(format!("name it as one too: --outcome {}", name.trim())));
+    }
     Ok(CostPair { value: value.trim().to_string(), cost: cost.trim().to_string() })
 }
 
@@ -283,7 +249,7 @@ pub(crate) fn summary(evaluation: &Evaluation) -> String {
         ]);
     };
     for result in &evaluation.results {
-        row(&result.outcome, result.policy.clone(), &result.metrics);
+        row(&result.outcome, shortened(&result.policy), &result.metrics);
     }
     for pooled in evaluation.pooled.iter().filter(|pooled| pooled.policies.len() > 1) {
         row(&pooled.outcome, format!("all {}", pooled.policies.len()), &pooled.metrics);

@@ -47,16 +47,41 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<()> {
     print(to_json(value)? + "\n")
 }
 
-/// Writes JSON to a file, or to stdout for `-`.
-pub(crate) fn write_json(target: &str, value: &impl serde::Serialize) -> Result<()> {
-    use std::io::Write;
-    if target == "-" {
-        return print_json(value);
+/// Where `--json` sends the results. Opened before the work, so that a folder that is not there is told at once.
+pub(crate) enum JsonTarget {
+    None,
+    Stdout,
+    File(poul::AtomicFile),
+}
+
+impl JsonTarget {
+    pub(crate) fn open(flag: Option<&str>) -> Result<Self> {
+        match flag {
+            None => Ok(Self::None),
+            Some("-") => Ok(Self::Stdout),
+            Some(path) => poul::AtomicFile::create(path).map(Self::File),
+        }
     }
-    let text = to_json(value)? + "\n";
-    let mut file = poul::AtomicFile::create(target)?;
-    file.write_all(text.as_bytes()).map_err(|error| Error::output(target, error))?;
-    file.commit()
+
+    /// Writes the JSON that was asked for, and the summary unless stdout is taken.
+    pub(crate) fn write(self, value: &impl serde::Serialize, summary: impl FnOnce() -> String) -> Result<()> {
+        use std::io::Write;
+        match self {
+            Self::None => {}
+            Self::Stdout => return print_json(value),
+            Self::File(mut file) => {
+                let written = file.write_all((to_json(value)? + "\n").as_bytes());
+                written.map_err(|error| Error::output(file.path(), error))?;
+                file.commit()?;
+            }
+        }
+        print(summary())
+    }
+}
+
+/// Names the data in an error about its columns, which knows only the schema.
+pub(crate) fn about_data(error: Error, data: &str) -> Error {
+    if error.kind() == poul::Kind::Input { error.file(data) } else { error }
 }
 
 fn to_json(value: &impl serde::Serialize) -> Result<String> {

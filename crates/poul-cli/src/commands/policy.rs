@@ -23,11 +23,19 @@ fn read(file: &PolicyFile) -> Result<PolicySet> {
     PolicySource::from_args(&file.policy).require()
 }
 
+/// The policy called `name`, or an error that says where it was looked for.
+fn find(set: &PolicySet, name: &str, file: &PolicyFile) -> Result<usize> {
+    set.require(name).map_err(|error| match &file.policy.policies {
+        Some(path) => error.file(path),
+        None => error,
+    })
+}
+
 fn show(args: &PolicyShow) -> Result<()> {
     let set = read(&args.file)?;
     let chosen: Vec<usize> = match args.names.is_empty() {
         true => (0..set.len()).collect(),
-        false => args.names.iter().map(|name| set.require(name)).collect::<Result<_>>()?,
+        false => args.names.iter().map(|name| find(&set, name, &args.file)).collect::<Result<_>>()?,
     };
     let aliases: Vec<Vec<&str>> =
         set.aliases().iter().map(|group| group.iter().map(|&policy| set.name(policy)).collect()).collect();
@@ -97,7 +105,7 @@ fn distribution<S: AsRef<str>>(actions: &[(S, f64)]) -> String {
 
 fn diff(args: &PolicyPair) -> Result<()> {
     let set = read(&args.file)?;
-    let diff = set.diff(set.require(&args.a)?, set.require(&args.b)?);
+    let diff = set.diff(find(&set, &args.a, &args.file)?, find(&set, &args.b, &args.file)?);
     if args.file.json {
         return print_json(&json!({ "from": args.a, "to": args.b, "diff": diff }));
     }
@@ -122,7 +130,7 @@ fn diff(args: &PolicyPair) -> Result<()> {
 
 fn distance(args: &PolicyPair) -> Result<()> {
     let set = read(&args.file)?;
-    let distance = set.distance(set.require(&args.a)?, set.require(&args.b)?);
+    let distance = set.distance(find(&set, &args.a, &args.file)?, find(&set, &args.b, &args.file)?);
     match args.file.json {
         true => print_json(&json!({ "a": args.a, "b": args.b, "distance": distance })),
         false => print(format!("{distance}\n")),
@@ -131,7 +139,7 @@ fn distance(args: &PolicyPair) -> Result<()> {
 
 fn nearest(args: &PolicyNearest) -> Result<()> {
     let set = read(&args.file)?;
-    let found = set.nearest(set.require(&args.name)?, args.count);
+    let found = set.nearest(find(&set, &args.name, &args.file)?, args.count);
     if args.file.json {
         let nearest: Vec<_> =
             found.iter().map(|(policy, d)| json!({ "policy": set.name(*policy), "distance": d })).collect();

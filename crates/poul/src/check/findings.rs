@@ -222,11 +222,35 @@ fn clusters_and_strata(profile: &Profile, units: &Units, list: &mut List) {
     }
 }
 
+/// The first names, as many as fit on a line or two: combinations of many columns have very long ones.
 fn listed(names: &[String]) -> String {
-    const SHOWN: usize = 8;
-    let shown: Vec<&str> = names.iter().take(SHOWN).map(String::as_str).collect();
-    match names.len().saturating_sub(SHOWN) {
+    const MOST_NAMES: usize = 8;
+    const MOST_CHARACTERS: usize = 160;
+    let mut n_characters = 0;
+    let fits = |name: &&String| {
+        n_characters += name.chars().count() + 2;
+        n_characters <= MOST_CHARACTERS
+    };
+    let mut shown: Vec<String> = names.iter().take(MOST_NAMES).take_while(fits).cloned().collect();
+    if let (true, Some(first)) = (shown.is_empty(), names.first()) {
+        shown.push(first.chars().take(MOST_CHARACTERS).chain(['…']).collect());
+    }
+    match names.len().saturating_sub(shown.len()) {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lists_and_long_names_are_cut() {
+        let names = |n: usize, width: usize| (0..n).map(|i| format!("{i:0width$}")).collect::<Vec<_>>();
+        assert_eq!(listed(&names(3, 1)), "0, 1, 2");
+        assert_eq!(listed(&names(10, 1)), "0, 1, 2, 3, 4, 5, 6, 7 and 2 more");
+        assert_eq!(listed(&names(3, 100)), format!("{} and 2 more", "0".repeat(100)));
+        assert_eq!(listed(&names(1, 300)), format!("{}…", "0".repeat(160)));
     }
 }

@@ -39,7 +39,7 @@ pub struct Params {
     pub shares: BTreeMap<String, f64>,
     /// Permutations of the balance test; default 499, 0 for none.
     pub permutations: usize,
-    /// Most rows in the sample that is permuted; default 20,000.
+    /// Most rows in the sample that is permuted; default 200,000.
     pub sample_rows: usize,
     /// Root of the random streams; default 3407.
     pub seed: u64,
@@ -47,7 +47,7 @@ pub struct Params {
 
 impl Default for Params {
     fn default() -> Self {
-        Self { shares: BTreeMap::new(), permutations: 499, sample_rows: 20_000, seed: 3407 }
+        Self { shares: BTreeMap::new(), permutations: 499, sample_rows: 200_000, seed: 3407 }
     }
 }
 
@@ -97,7 +97,7 @@ const MOST_POLICY_GROUPS: usize = 200;
 /// Policies and atoms with fewer rows are left out of the balance table: their differences are noise.
 const LEAST_ROWS: f64 = 30.0;
 /// Bound on the floats in the sample that is permuted.
-const SAMPLE_FLOATS: usize = 8_000_000;
+const SAMPLE_FLOATS: usize = 4_000_000;
 
 /// Profiles the rows of `source` that `columns` selects, assigned to `policies`.
 pub fn profile(

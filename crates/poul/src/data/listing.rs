@@ -88,7 +88,9 @@ fn walk(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
 }
 
 fn expand(pattern: &str, paths: &mut Vec<PathBuf>) -> Result<()> {
-    let entries = glob::glob(pattern)
+    // As in a shell and in a folder: hidden files are other programs' notes.
+    let options = glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::new() };
+    let entries = glob::glob_with(pattern, options)
         .map_err(|error| Error::usage(format!("`{pattern}` is not a valid glob: {}", error.msg)))?;
     let mut n_matched = 0;
     for entry in entries {

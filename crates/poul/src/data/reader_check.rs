@@ -29,7 +29,7 @@ impl Place<'_> {
             None => Ok(()),
             Some(row) => {
                 let what = match weights[row] {
-                    weight if weight.is_nan() => "the weight is null".to_owned(),
+                    weight if weight.is_nan() => "the weight is null or NaN".to_owned(),
                     weight if weight.is_infinite() => "the weight is infinite".to_owned(),
                     weight => format!("the weight is negative: {weight}"),
                 };
@@ -43,7 +43,7 @@ impl Place<'_> {
             None => Ok(()),
             Some(row) => {
                 let what = match values[row] {
-                    value if value.is_nan() => "the propensity is null".to_owned(),
+                    value if value.is_nan() => "the propensity is null or NaN".to_owned(),
                     value => format!("the propensity is {value}"),
                 };
                 Err(self.error(what, column, row).hint("probabilities lie between 0 and 1"))
@@ -60,7 +60,7 @@ impl Place<'_> {
 
     fn not_finite(&self, role: &str, column: &str, row: usize, value: f64) -> Error {
         if value.is_nan() {
-            return self.error(format!("the {role} is null"), column, row).hint(leave_out(column));
+            return self.error(format!("the {role} is null or NaN"), column, row).hint(leave_out(column));
         }
         let name = quoted(column);
         let hint = format!("leave such rows out with `--population \"{name} > -1e300 and {name} < 1e300\"`");

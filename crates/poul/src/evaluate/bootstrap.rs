@@ -36,7 +36,7 @@ impl Bootstrap {
                 .hint("use 20 to 100000 draws, or 0 for no intervals"));
         }
         if !(self.level > 0.0 && self.level < 1.0) {
-            return Err(Error::usage(format!("an interval at level {}", self.level))
+            return Err(Error::usage(format!("the level of the intervals is {}", self.level))
                 .hint("the level lies strictly between 0 and 1, such as 0.9"));
         }
         Ok(())

@@ -80,7 +80,7 @@ pub fn evaluate(table: &Scored<'_>, params: &ValidParams, progress: &dyn Progres
         .enumerate()
         .map(|(outcome, n)| 2 * (n + usize::from(n > 1)) + if value == Some(outcome) { n } else { 0 })
         .sum();
-    progress.start("evaluate", "draws", Some((n_stages * params.bootstrap.draws) as u64));
+    progress.start("Evaluating", "draws", Some((n_stages * params.bootstrap.draws) as u64));
 
     let mut evaluation = Evaluation {
         rows: table.arm.len(),

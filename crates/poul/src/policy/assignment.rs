@@ -88,8 +88,7 @@ impl<'a> Assigner<'a> {
             let policy = match self.known.get(&self.codes) {
                 Some(policy) => *policy,
                 None => {
-                    let policy =
-                        self.find(labels).map_err(|error| error.at(format!("row {}", number + 1)))?;
+                    let policy = self.find(labels).map_err(|error| self.undefined(error, *number))?;
                     self.known.insert(self.codes.clone(), policy);
                     policy
                 }
@@ -97,6 +96,14 @@ impl<'a> Assigner<'a> {
             policies.push(policy);
         }
         Ok(policies)
+    }
+
+    fn undefined(&self, error: Error, row: u64) -> Error {
+        let error = error.at(format!("row {}", row + 1)).otherwise("define it in the policy file");
+        match &self.contexts[..] {
+            [column] => error.at(format!("column `{column}`")),
+            _ => error,
+        }
     }
 
     fn find(&self, labels: &[&Labels]) -> Result<u32> {

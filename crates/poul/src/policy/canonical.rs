@@ -141,7 +141,8 @@ impl Known<'_> {
         match rows.first() {
             Some(row) if (sum - 1.0).abs() > SUM_TOLERANCE => {
                 let first_place = rows.iter().map(|row| row.place).min().unwrap_or(0);
-                let error = Error::input(format!("the probabilities sum to {sum}, not 1"));
+                let error =
+                    Error::input(format!("the probabilities sum to {}, not 1", (sum * 1e9).round() / 1e9));
                 let error = self.builder.source.place(error, first_place);
                 Err(self.name(error, row).hint("make the probabilities of the context's actions sum to 1"))
             }

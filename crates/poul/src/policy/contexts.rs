@@ -70,14 +70,16 @@ pub(super) fn rank_contexts(builder: &PolicySetBuilder, contexts: &[String]) -> 
     let policy = &builder.policies.as_slice()[row.policy as usize];
     let listed = contexts.iter().map(String::as_str);
     let error = Error::unknown(Kind::Input, "context", name, "contexts with a weight", listed);
-    let nearest = error.hint_text().unwrap_or_default();
-    let hint = match (&builder.weight_source.file, builder.weights_apart) {
-        (Some(file), true) => format!("{nearest}; otherwise give `{name}` a weight in {}", file.display()),
-        _ => format!("{nearest}; otherwise give `{name}` a weight"),
+    let otherwise = match (&builder.weight_source.file, builder.weights_apart) {
+        (Some(file), true) => format!("give `{name}` a weight in {}", file.display()),
+        _ => format!("give `{name}` a weight"),
     };
-    let error =
-        if builder.weights_apart { Error::input(format!("context `{name}` has no weight")) } else { error };
-    Err(builder.source.place(error, row.place).at(format!("policy `{policy}`")).hint(hint))
+    let nearest = error.hint_text().unwrap_or_default().to_owned();
+    let error = match builder.weights_apart {
+        true => Error::input(format!("context `{name}` has no weight")).hint(nearest),
+        false => error,
+    };
+    Err(builder.source.place(error, row.place).at(format!("policy `{policy}`")).otherwise(&otherwise))
 }
 
 /// What to divide by, unless the sum is 1 up to rounding: then a set written out and read again keeps its bytes.

@@ -54,7 +54,7 @@ fn choose(columns: &[&str]) -> Result<Choice> {
     let choice = COLUMNS.map(|name| columns.iter().position(|column| *column == name));
     let known = || columns.iter().copied();
     if let Some(missing) = choice[..3].iter().position(Option::is_none) {
-        return Err(Error::missing_column(COLUMNS[missing], known()));
+        return Err(table::missing_column(COLUMNS[missing], columns, &COLUMNS));
     }
     // With all four there, other columns are remarks; without `probability`, one of them may be it, misspelt.
     if choice[3].is_none()

@@ -18,6 +18,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::reader::ChunkReader;
 
+use crate::error::nearest_name;
 use crate::{Error, Result};
 
 /// The most columns any caller reads.
@@ -298,4 +299,14 @@ fn csv_error(error: csv::Error, file: &Path) -> Error {
 
 fn not_utf8(file: &Path, line: u32) -> Error {
     Error::input("the text is not UTF-8").file(file).at(format!("line {line}")).hint("save the file as UTF-8")
+}
+
+/// A column whose name is fixed is not there: a near one that has no part of its own should be renamed.
+pub(super) fn missing_column(name: &str, columns: &[&str], fixed: &[&str]) -> Error {
+    let error = Error::missing_column(name, columns.iter().copied());
+    let others: Vec<&str> = columns.iter().copied().filter(|column| !fixed.contains(column)).collect();
+    match nearest_name(name, &others) {
+        Some(nearest) => error.hint(format!("rename `{nearest}` to `{name}`")),
+        None => error,
+    }
 }

@@ -81,7 +81,10 @@ pub fn exposure_weights(path: &Path, column: Option<&str>) -> Result<BTreeMap<St
 fn choose(columns: &[&str], column: Option<&str>) -> Result<(Measure, Choice)> {
     let find = |name: &str| columns.iter().position(|candidate| *candidate == name);
     let name = column.unwrap_or("context");
-    let context = find(name).ok_or_else(|| Error::missing_column(name, columns.iter().copied()))?;
+    let context = find(name).ok_or_else(|| match column {
+        Some(name) => Error::missing_column(name, columns.iter().copied()),
+        None => table::missing_column(name, columns, &["context", "weight", "count"]),
+    })?;
     let (measure, value) = match (column, find("weight"), find("count")) {
         (Some(_), _, _) | (None, None, None) => (Measure::Row, None),
         (None, Some(weight), None) => (Measure::Weight, Some(weight)),

@@ -130,7 +130,11 @@ fn names(path: &Path, header: &ByteRecord) -> Result<Vec<String>> {
         }
         if names.iter().any(|other| other == name) {
             let error = Error::input(format!("two columns are called `{name}`")).file(path).at("line 1");
-            return Err(error.hint("give each column its own name"));
+            let no_header = CellTypes::of(name.as_bytes()) != CellTypes::TEXT;
+            return Err(error.hint(match no_header {
+                true => "the first line is read as column names, but looks like data: add a line of names above it",
+                false => "give each column its own name",
+            }));
         }
         names.push(name.to_owned());
     }

@@ -291,7 +291,7 @@ mod tests {
             (
                 error(|roles| roles.outcome = vec!["gvm".into()]),
                 "outcome: there is no column `gvm`",
-                "the columns are",
+                "did you mean `gmv`?",
             ),
             (
                 error(|roles| roles.outcome = vec!["city".into()]),

@@ -1,0 +1,15 @@
+//! The `poul` binary as a person meets it: messages, tables, files, exit codes.
+
+mod bad_data;
+mod bad_output;
+mod bad_policies;
+mod bad_usage;
+mod book;
+mod check;
+mod evaluate;
+mod harness;
+mod help;
+mod policy;
+mod real_data;
+mod settings;
+mod simulate;
