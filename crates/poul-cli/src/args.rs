@@ -207,7 +207,7 @@ pub(crate) struct Check {
     #[arg(long, value_name = "POLICY=SHARE,…", value_delimiter = ',')]
     pub(crate) shares: Vec<String>,
     /// Permutations for the balance test
-    #[arg(long, value_name = "N", default_value_t = 199)]
+    #[arg(long, value_name = "N", default_value_t = 499)]
     pub(crate) permutations: usize,
     /// Write the profile as JSON to a file, or to stdout with `-` (then no table is printed)
     #[arg(long, value_name = "FILE")]

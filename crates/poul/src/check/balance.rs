@@ -17,15 +17,24 @@ pub(super) struct Groups {
     pub(super) reference: Option<usize>,
 }
 
+/// Columns that are summed together: one cache line of a row.
+const BLOCK: usize = 16;
+
 /// Sums of each encoded column by group, over all rows.
 pub(super) struct Sums {
     width: usize,
     weight: Vec<f64>,
     total_weight: f64,
-    /// Column-major, so that columns can be summed in parallel: `sum[column][group]`.
-    sum: Vec<Vec<f64>>,
-    total: Vec<f64>,
-    square: Vec<f64>,
+    blocks: Vec<BlockSums>,
+}
+
+/// The sums of one block of columns.
+#[derive(Clone)]
+struct BlockSums {
+    /// By group.
+    sum: Vec<[f64; BLOCK]>,
+    total: [f64; BLOCK],
+    square: [f64; BLOCK],
 }
 
 /// How far a group's mean of one encoded column is from the reference, in standard deviations.
@@ -41,17 +50,13 @@ pub struct Imbalance {
 
 impl Sums {
     pub(super) fn new(width: usize, n_groups: usize) -> Self {
-        Self {
-            width,
-            weight: vec![0.0; n_groups],
-            total_weight: 0.0,
-            sum: vec![vec![0.0; n_groups]; width],
-            total: vec![0.0; width],
-            square: vec![0.0; width],
-        }
+        let block =
+            BlockSums { sum: vec![[0.0; BLOCK]; n_groups], total: [0.0; BLOCK], square: [0.0; BLOCK] };
+        let blocks = vec![block; width.div_ceil(BLOCK)];
+        Self { width, weight: vec![0.0; n_groups], total_weight: 0.0, blocks }
     }
 
-    /// Adds a block of row-major encoded rows. Each column is summed in row order, whatever the number of threads.
+    /// Adds row-major encoded rows. Each column is summed in row order, whatever the number of threads.
     pub(super) fn add(&mut self, x: &[f32], policy: &[u32], weight: Option<&[f64]>, groups: &Groups) {
         let width = self.width;
         let weight_of = |row: usize| weight.map_or(1.0, |weight| weight[row]);
@@ -62,15 +67,21 @@ impl Sums {
                 self.weight[group as usize] += row_weight * share;
             }
         }
-        let columns = self.sum.par_iter_mut().zip(&mut self.total).zip(&mut self.square).enumerate();
-        columns.for_each(|(column, ((sum, total), square))| {
+        self.blocks.par_iter_mut().enumerate().for_each(|(block, sums)| {
+            let columns = block * BLOCK..((block + 1) * BLOCK).min(width);
             for (row, &policy) in policy.iter().enumerate() {
-                let value = f64::from(x[row * width + column]);
-                let weighted = value * weight_of(row);
-                *total += weighted;
-                *square += weighted * value;
+                let x = &x[row * width..(row + 1) * width][columns.clone()];
+                let row_weight = weight_of(row);
+                for ((&x, total), square) in x.iter().zip(&mut sums.total).zip(&mut sums.square) {
+                    let value = f64::from(x);
+                    *total += row_weight * value;
+                    *square += row_weight * value * value;
+                }
                 for &(group, share) in &groups.members[policy as usize] {
-                    sum[group as usize] += weighted * share;
+                    let share = row_weight * share;
+                    for (&x, sum) in x.iter().zip(&mut sums.sum[group as usize]) {
+                        *sum += share * f64::from(x);
+                    }
                 }
             }
         });
@@ -86,12 +97,13 @@ impl Sums {
     ) -> Vec<Imbalance> {
         let mut found = Vec::new();
         for (column, name) in columns.iter().enumerate() {
-            let mean = self.total[column] / self.total_weight;
-            let variance = self.square[column] / self.total_weight - mean * mean;
+            let (block, place) = (&self.blocks[column / BLOCK], column % BLOCK);
+            let mean = block.total[place] / self.total_weight;
+            let variance = block.square[place] / self.total_weight - mean * mean;
             if variance <= 1e-12 {
                 continue;
             }
-            let group_mean = |group: usize| self.sum[column][group] / self.weight[group];
+            let group_mean = |group: usize| block.sum[group][place] / self.weight[group];
             let reference = groups.reference.map_or(mean, group_mean);
             for (group, group_name) in groups.names.iter().enumerate() {
                 if Some(group) == groups.reference || self.weight[group] < least_weight {

@@ -30,7 +30,8 @@ pub enum Level {
 
 /// Below this the sample ratio is called mismatched; the customary strict level, as the test is run on every data set.
 const SAMPLE_RATIO_LEVEL: f64 = 0.001;
-const BALANCE_LEVEL: f64 = 0.01;
+/// No more than one sound experiment in 500 is called unbalanced.
+const BALANCE_LEVEL: f64 = 0.002;
 const FEW_ROWS: u64 = 100;
 
 pub(super) fn findings(profile: &Profile, columns: &Columns, units: &Units) -> Vec<Finding> {

@@ -16,6 +16,8 @@ pub struct Leak {
 
 /// Correlations at least this strong are reported.
 const SUSPICIOUS: f64 = 0.95;
+/// Columns that are summed together: one cache line of a row.
+const BLOCK: usize = 16;
 
 /// Sums for Pearson correlations, over all rows.
 pub(super) struct Correlations {
@@ -60,14 +62,18 @@ impl Correlations {
             shifted.push(values);
         }
         self.n_rows += n_rows as f64;
-        self.columns.par_iter_mut().enumerate().for_each(|(column, sums)| {
-            let values = (0..n_rows).map(|row| f64::from(x[row * width + column]));
-            for value in values.clone() {
-                sums.sum += value;
-                sums.square += value * value;
-            }
-            for (cross, outcome) in sums.cross.iter_mut().zip(&shifted) {
-                *cross += values.clone().zip(outcome).map(|(x, y)| x * y).sum::<f64>();
+        // A cache line of each row at a time: whole columns would fetch every row again for each of them.
+        self.columns.par_chunks_mut(BLOCK).enumerate().for_each(|(block, columns)| {
+            for row in 0..n_rows {
+                let x = &x[row * width + block * BLOCK..][..columns.len()];
+                for (sums, x) in columns.iter_mut().zip(x) {
+                    let value = f64::from(*x);
+                    sums.sum += value;
+                    sums.square += value * value;
+                    for (cross, outcome) in sums.cross.iter_mut().zip(&shifted) {
+                        *cross += value * outcome[row];
+                    }
+                }
             }
         });
     }

@@ -37,7 +37,7 @@ use units::Units;
 pub struct Params {
     /// Declared assignment shares by policy, for the sample-ratio test; empty: no test.
     pub shares: BTreeMap<String, f64>,
-    /// Permutations of the balance test; default 199, 0 for none.
+    /// Permutations of the balance test; default 499, 0 for none.
     pub permutations: usize,
     /// Most rows in the sample that is permuted; default 200,000.
     pub sample_rows: usize,
@@ -47,7 +47,7 @@ pub struct Params {
 
 impl Default for Params {
     fn default() -> Self {
-        Self { shares: BTreeMap::new(), permutations: 199, sample_rows: 200_000, seed: 3407 }
+        Self { shares: BTreeMap::new(), permutations: 499, sample_rows: 200_000, seed: 3407 }
     }
 }
 
