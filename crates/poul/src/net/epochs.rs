@@ -1,31 +1,65 @@
-//! The training loop: shuffled epochs, validation after each, the best state kept.
+//! The training loop: shuffled passes over the rows, validation after each epoch, the best state kept.
 
 use rand::seq::SliceRandom;
+use serde::{Deserialize, Serialize};
 
 use super::batch::{Network, RowSource};
 use super::trainer::Trainer;
 use crate::{Error, Progress, Result, Seed};
 
 /// How long to train.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Schedule {
     /// Rows of a batch. Default 512; at least 1.
     pub batch_rows: usize,
-    /// Most passes over the rows. Default 60; at least 1.
+    /// Most epochs. Default 60; at least 1.
     pub epochs: usize,
     /// Epochs without a better validation loss before training ends. Default 8; 0: all epochs are run and the last
     /// state is kept.
     pub patience: usize,
+    /// Fewest steps of an epoch. Where the rows make fewer batches, an epoch is as many passes over them as it takes:
+    /// a small table needs as many steps as a large one, and one step is too few to judge by. Default 20; at least 1.
+    pub min_steps: usize,
 }
 
 impl Default for Schedule {
     fn default() -> Self {
-        Self { batch_rows: 512, epochs: 60, patience: 8 }
+        Self { batch_rows: 512, epochs: 60, patience: 8, min_steps: 20 }
+    }
+}
+
+impl Schedule {
+    /// Checks that every setting is in range.
+    pub fn check(&self) -> Result<()> {
+        let settings =
+            [("batch_rows", self.batch_rows), ("epochs", self.epochs), ("min_steps", self.min_steps)];
+        match settings.iter().find(|(_, value)| *value == 0) {
+            Some((name, _)) => Err(Error::usage(format!("`{name}` is 0")).hint("it must be at least 1")),
+            None => Ok(()),
+        }
+    }
+
+    /// Most rows that training on `n_rows` goes through: the length of a progress bar.
+    pub fn most_rows(&self, n_rows: usize) -> u64 {
+        (self.epochs as u64).saturating_mul(n_rows as u64 * self.passes(n_rows) as u64)
+    }
+
+    /// Passes over the rows that make an epoch.
+    fn passes(&self, n_rows: usize) -> usize {
+        self.min_steps.div_ceil(self.steps(n_rows))
+    }
+
+    /// Steps of one pass. A remnant of a few rows would be a step of pure noise: it is left out, and who is in it
+    /// changes with every pass.
+    fn steps(&self, n_rows: usize) -> usize {
+        let remnant = n_rows % self.batch_rows;
+        (n_rows / self.batch_rows + usize::from(remnant * 4 >= self.batch_rows)).max(1)
     }
 }
 
 /// One epoch.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Epoch {
     /// Mean training loss over members and steps, with dropout on.
     pub loss: f64,
@@ -45,6 +79,7 @@ pub struct Trained {
 }
 
 /// Trains on `rows`; `validate` gives the loss on held-out rows, or `None` where there are none.
+#[expect(clippy::too_many_arguments, reason = "each is a different thing that only the caller has")]
 pub fn train(
     trainer: &mut Trainer,
     source: &dyn RowSource,
@@ -55,38 +90,42 @@ pub fn train(
     seed: Seed,
     progress: &dyn Progress,
 ) -> Result<Trained> {
+    schedule.check()?;
+    if rows.is_empty() {
+        return Err(Error::input("there are no rows to train on").hint("fewer folds, or more rows"));
+    }
+    let (n_passes, n_steps) = (schedule.passes(rows.len()), schedule.steps(rows.len()));
     let mut order = rows.to_vec();
     let mut history: Vec<Epoch> = Vec::new();
     let mut best: Option<(usize, f64, Vec<Vec<f32>>)> = None;
     for epoch in 0..schedule.epochs {
-        // From the same order each time, so that an epoch's shuffle depends on its number alone.
-        order.copy_from_slice(rows);
-        order.shuffle(&mut seed.child("epoch").index(epoch as u64).rng());
-        let (mut total, mut n_steps) = (0.0, 0);
-        for batch in order.chunks(schedule.batch_rows) {
-            // A remnant of a few rows would be a step of pure noise.
-            if batch.len() * 4 < schedule.batch_rows && n_steps > 0 {
-                continue;
-            }
-            let losses = trainer.step(source, batch, network)?;
-            total += losses.iter().sum::<f64>() / losses.len() as f64;
-            n_steps += 1;
-            progress.advance(batch.len() as u64);
-            if progress.cancelled() {
-                return Err(Error::cancelled());
+        let mut total = 0.0;
+        for pass in epoch * n_passes..(epoch + 1) * n_passes {
+            // From the same order each time, so that a pass's shuffle depends on its number alone.
+            order.copy_from_slice(rows);
+            order.shuffle(&mut seed.child("epoch").index(pass as u64).rng());
+            for batch in order.chunks(schedule.batch_rows).take(n_steps) {
+                let losses = trainer.step(source, batch, network)?;
+                total += losses.iter().sum::<f64>() / losses.len() as f64;
+                progress.advance(batch.len() as u64);
+                if progress.cancelled() {
+                    return Err(Error::cancelled());
+                }
             }
         }
         let validation = validate(trainer)?;
-        history.push(Epoch { loss: total / n_steps.max(1) as f64, validation });
-        progress.remark(&remark(epoch, history.last(), best.as_ref().map(|best| best.1)));
-        let Some(loss) = validation.filter(|_| schedule.patience > 0) else {
-            continue;
-        };
-        match &best {
-            Some((_, least, _)) if loss >= *least => {}
-            _ => best = Some((epoch, loss, averaged(trainer))),
+        history.push(Epoch { loss: total / (n_passes * n_steps) as f64, validation });
+        if let Some(loss) = validation.filter(|_| schedule.patience > 0) {
+            if !loss.is_finite() {
+                let error = Error::other(format!("training diverged: the validation loss is {loss}"));
+                return Err(error.hint("lower the learning rate, or look for extreme values"));
+            }
+            if best.as_ref().is_none_or(|(_, least, _)| loss < *least) {
+                best = Some((epoch, loss, averaged(trainer)));
+            }
         }
-        if best.as_ref().is_some_and(|best| epoch - best.0 >= schedule.patience) {
+        progress.remark(&remark(epoch, history.last(), best.as_ref().map(|best| best.1)));
+        if best.as_ref().is_some_and(|(best, _, _)| epoch - best >= schedule.patience) {
             break;
         }
     }
@@ -107,4 +146,102 @@ fn remark(epoch: usize, last: Option<&Epoch>, least: Option<f64>) -> String {
     };
     let number = |value: Option<f64>| value.map_or_else(|| "–".to_string(), |value| format!("{value:.5}"));
     format!("epoch {}, loss {loss:.5}, validation {} (best {})", epoch + 1, number(*validation), number(least))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+    use crate::net::{
+        Activation, AdamParams, Batch, DenseRows, Init, Layout, Mlp, Tape, TrainerParams,
+    };
+    use crate::{Kind, Silent};
+
+    /// y = 2x on `n_rows` rows by a linear network; gives what `train` gave and the steps it took.
+    fn run(
+        n_rows: usize,
+        schedule: &Schedule,
+        validate: &mut dyn FnMut(&Trainer) -> Result<Option<f64>>,
+        progress: &dyn Progress,
+    ) -> Result<(Trained, u64)> {
+        let x: Vec<f32> = (0..n_rows).map(|row| (row % 17) as f32 / 17.0).collect();
+        let mut layout = Layout::builder();
+        let group = layout.group("m");
+        let mlp = Mlp::new(&mut layout, "m", &[1, 1], Activation::Identity, Init::Uniform, group);
+        let adam = AdamParams { learning_rate: 1e-2, ..AdamParams::default() }.check()?;
+        let mut trainer = Trainer::new(layout.finish()?, adam, TrainerParams::default(), Seed::new(1))?;
+        let loss = |tape: &mut Tape<'_>, batch: &Batch<'_>| {
+            let input = tape.features();
+            let prediction = mlp.forward(tape, input);
+            let target = tape.column(batch.pick(&x).map(|x| 2.0 * x));
+            tape.squared_loss(prediction, target, None, batch.scale())
+        };
+        let rows: Vec<u32> = (0..n_rows as u32).collect();
+        let source = DenseRows::new(&x, 1)?;
+        let seed = Seed::new(2);
+        let trained = train(&mut trainer, &source, &rows, &loss, schedule, validate, seed, progress)?;
+        Ok((trained, trainer.n_steps()))
+    }
+
+    #[test]
+    fn the_best_epoch_is_kept_and_patience_ends_training() {
+        let schedule = Schedule { batch_rows: 32, epochs: 50, patience: 3, min_steps: 1 };
+        let losses = [5.0, 3.0, 4.0, 2.0, 2.5, 2.0, 9.0, 0.0];
+        let (mut seen, mut call) = (Vec::new(), 0);
+        let mut validate = |trainer: &Trainer| {
+            seen.push(trainer.averaged_weights(0).to_vec());
+            call += 1;
+            Ok(Some(losses[call - 1]))
+        };
+        let (trained, _) = run(128, &schedule, &mut validate, &Silent).unwrap();
+        assert_eq!((trained.best, trained.history.len()), (3, 7));
+        assert_eq!(trained.weights, [seen[3].clone()]);
+        assert_ne!(seen[3], seen[6]);
+        let kept: Vec<f64> = trained.history.iter().filter_map(|epoch| epoch.validation).collect();
+        assert_eq!(kept, losses[..7]);
+    }
+
+    #[test]
+    fn without_validation_every_epoch_is_run_and_the_last_kept() {
+        let schedule = Schedule { batch_rows: 32, epochs: 200, patience: 3, min_steps: 1 };
+        let (trained, n_steps) = run(128, &schedule, &mut |_| Ok(None), &Silent).unwrap();
+        assert_eq!((trained.best, trained.history.len(), n_steps), (199, 200, 800));
+        assert!(trained.history[199].loss < 1e-3 * trained.history[0].loss);
+        let patience = Schedule { patience: 0, epochs: 5, ..schedule };
+        let (trained, _) = run(128, &patience, &mut |_| Ok(Some(1.0)), &Silent).unwrap();
+        assert_eq!(trained.best, 4);
+    }
+
+    #[test]
+    fn a_small_table_gets_as_many_steps_and_a_remnant_is_left_out() {
+        let schedule = Schedule { batch_rows: 100, epochs: 2, patience: 0, min_steps: 20 };
+        for (n_rows, steps) in [(7, 40), (120, 40), (230, 40), (1900, 40), (2510, 50), (2525, 52)] {
+            let (_, n_steps) = run(n_rows, &schedule, &mut |_| Ok(None), &Silent).unwrap();
+            assert_eq!(n_steps, steps, "{n_rows} rows");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_trained_is_an_error() {
+        let wrong = Schedule { batch_rows: 0, ..Schedule::default() };
+        let error = run(10, &wrong, &mut |_| Ok(None), &Silent).err().unwrap();
+        assert_eq!((error.kind(), error.to_string().as_str()), (Kind::Usage, "`batch_rows` is 0"));
+        let error = run(10, &Schedule::default(), &mut |_| Ok(Some(f64::NAN)), &Silent).err().unwrap();
+        assert!(error.to_string().contains("diverged"), "{error}");
+
+        struct Impatient(AtomicU64);
+        impl Progress for Impatient {
+            fn advance(&self, n: u64) {
+                self.0.fetch_add(n, Ordering::Relaxed);
+            }
+            fn cancelled(&self) -> bool {
+                self.0.load(Ordering::Relaxed) > 1000
+            }
+        }
+        let impatient = Impatient(AtomicU64::new(0));
+        let error = run(512, &Schedule::default(), &mut |_| Ok(None), &impatient).err().unwrap();
+        assert_eq!(error.kind(), Kind::Cancelled);
+        assert_eq!(impatient.0.into_inner(), 1024);
+    }
 }

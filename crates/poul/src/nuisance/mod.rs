@@ -1,11 +1,18 @@
 //! Nuisances: what the outcome and the treatment look like without any effect, estimated out of fold so that effects
 //! are learned from residuals (Sec. 2.2 of the paper, Algorithm 2).
 
+mod classes;
+mod ensemble;
 mod folds;
 mod outcome;
 mod propensity;
+mod rows;
 
+pub use ensemble::{FindTensor, Tensor};
 pub use folds::Folds;
-pub(crate) use outcome::SomeRows;
-pub use outcome::{OutcomeModel, OutcomeParams, cross_fit};
+pub use outcome::{
+    ExtraRows, OutcomeFit, OutcomeKind, OutcomeLoss, OutcomeManifest, OutcomeModel, OutcomeModels, OutcomeParams,
+    OutcomeProblem, ValidOutcomeParams, cross_fit, fit_outcome,
+};
 pub use propensity::Propensity;
+pub(crate) use rows::SomeRows;
