@@ -9,7 +9,6 @@
 //! setting comes back as one [`Error`], which says what, where, and what to do about it.
 
 pub mod check;
-pub mod baseline;
 pub mod data;
 pub mod effect;
 pub mod evaluate;

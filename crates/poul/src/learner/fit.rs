@@ -10,7 +10,7 @@ use crate::policy::PolicySet;
 use crate::{Progress, Result, Seed};
 
 /// What is learned from. Outcomes are in standard units, and residual: y − m̂(x).
-pub struct Problem<'a> {
+pub(super) struct Problem<'a> {
     /// Encoded features.
     pub x: &'a dyn RowSource,
     /// The policies; all of them, run or not.

@@ -23,4 +23,4 @@ mod uplift_net;
 pub use params::{Centring, Embedding, ModelParams, Params, TrainingParams, ValidParams};
 pub use poul::Poul;
 pub use space::TreatmentSpace;
-pub use train::train;
+pub use train::{NAME, load, settle, train};

@@ -181,7 +181,7 @@ impl std::ops::Deref for ValidParams {
 
 impl TrainingParams {
     pub(super) fn schedule(&self) -> Schedule {
-        Schedule { batch_rows: self.batch_rows, epochs: self.epochs, patience: self.patience }
+        Schedule { batch_rows: self.batch_rows, epochs: self.epochs, patience: self.patience, ..Schedule::default() }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The learners by name. A new learner is one line here.
 
 use crate::effect::{EffectModel, Settings, Tensors, Trained, ValidTrainingData, constant};
+use crate::learner as poul;
 use crate::{Error, Kind, Progress, Result, Seed};
 
 /// What a learner is to the rest of the library.
@@ -22,13 +23,22 @@ pub struct Learner {
 pub const DEFAULT_LEARNER: &str = "poul";
 
 /// Every learner.
-pub const LEARNERS: &[Learner] = &[Learner {
-    name: constant::NAME,
-    summary: "differences of arm means: the same effect for every row",
-    settle: constant::settle,
-    train: constant::train,
-    load: constant::load,
-}];
+pub const LEARNERS: &[Learner] = &[
+    Learner {
+        name: poul::NAME,
+        summary: "permutation-invariant orthogonal uplift learning",
+        settle: poul::settle,
+        train: poul::train,
+        load: poul::load,
+    },
+    Learner {
+        name: constant::NAME,
+        summary: "differences of arm means: the same effect for every row",
+        settle: constant::settle,
+        train: constant::train,
+        load: constant::load,
+    },
+];
 
 /// The learner called `name`.
 pub fn learner(name: &str) -> Result<&'static Learner> {

@@ -1,0 +1,186 @@
+//! The whole of Algorithm 2: outcomes in standard units, nuisances out of fold, then g and h on the residuals.
+
+use super::fit::{Problem, fit};
+use super::params::{ModelParams, Params, TrainingParams, ValidParams};
+use super::poul::Poul;
+use crate::data::Design;
+use crate::effect::{EffectModel, Phase, Settings, Tensors, Trained, ValidTrainingData};
+use crate::nuisance::{
+    Assignment, AssignmentDesign, Folds, OutcomeFit, OutcomeLoss, OutcomeParams, OutcomeProblem, PropensityColumn,
+    PropensityFit, PropensityParams, fit_outcome, fit_propensity,
+};
+use crate::{Error, Progress, Result, Seed};
+
+/// The learner's name.
+pub const NAME: &str = "poul";
+
+/// Completes settings with defaults; refuses unknown names and values out of range.
+pub fn settle(settings: &Settings) -> Result<Settings> {
+    let params = params(settings)?;
+    Settings::of(settings.preset.clone(), &params.model, &params.training)
+}
+
+/// Learns effects.
+pub fn train(
+    data: &ValidTrainingData<'_>,
+    settings: &Settings,
+    seed: Seed,
+    progress: &dyn Progress,
+) -> Result<Trained> {
+    let params = params(settings)?;
+    let seed = seed.child("poul");
+    let weight: Option<Vec<f32>> =
+        data.weight.map(|weight| weight.iter().map(|weight| *weight as f32).collect());
+    let weight = weight.as_deref();
+    let scaled = Scaled::new(data);
+    let folds = Folds::deal(data.n_rows(), data.cluster, params.model.folds, seed.child("folds"));
+    let outcome = fit_m(data, &scaled, weight, &folds, seed, progress)?;
+    let propensity = fit_pi(data, weight, &folds, seed, progress)?;
+    let residual: Vec<f32> = scaled.values.iter().zip(&outcome.predicted).map(|(y, m)| y - m).collect();
+    let problem = Problem {
+        x: data.x,
+        policies: data.policies,
+        policy: data.policy,
+        residual: &residual,
+        weight,
+        cluster: data.cluster,
+        propensity: &propensity.propensity,
+    };
+    let (space, trained) = fit(&problem, &params, seed.child("effects"), progress)?;
+
+    let mut history = Vec::new();
+    for (fold, model) in outcome.models.folds().iter().enumerate() {
+        let name = format!("outcome model, fold {}", fold + 1);
+        history.push(Phase { name, epochs: model.history().to_vec(), best: Some(model.best_epoch()) });
+    }
+    for (fold, (epochs, best)) in propensity.models.iter().flat_map(|models| models.histories()).enumerate() {
+        let name = format!("propensity, fold {}", fold + 1);
+        history.push(Phase { name, epochs: epochs.to_vec(), best: Some(best) });
+    }
+    history.push(Phase { name: "effects".into(), epochs: trained.history, best: Some(trained.best) });
+    let names = data.outcomes.iter().map(|outcome| outcome.name.to_owned()).collect();
+    let poul = Poul::new(names, scaled.scales, data.x.n_cols(), space, &params, trained.weights)?;
+    Ok(Trained { effects: Box::new(poul), history, notes: notes(data, &outcome, &propensity) })
+}
+
+/// Reads a model back.
+pub fn load(manifest: &serde_json::Value, tensors: &mut Tensors) -> Result<Box<dyn EffectModel>> {
+    Ok(Box::new(Poul::from_parts(manifest.clone(), tensors)?))
+}
+
+fn params(settings: &Settings) -> Result<ValidParams> {
+    if let Some(preset) = &settings.preset {
+        return Err(Error::usage(format!("the learner `{NAME}` has no preset `{preset}`")));
+    }
+    let (model, training): (ModelParams, TrainingParams) = settings.read()?;
+    Params { model, training }.check()
+}
+
+/// Outcomes in standard units, row-major.
+struct Scaled {
+    values: Vec<f32>,
+    /// The user's own predictions in the same units, by outcome.
+    given: Vec<(usize, Vec<f32>)>,
+    scales: Vec<f64>,
+}
+
+impl Scaled {
+    fn new(data: &ValidTrainingData<'_>) -> Self {
+        let (n_rows, n_outcomes) = (data.n_rows(), data.outcomes.len());
+        let mut scaled = Self { values: vec![0.0; n_rows * n_outcomes], given: Vec::new(), scales: Vec::new() };
+        for (idx, outcome) in data.outcomes.iter().enumerate() {
+            let (mean, sd) = moments(outcome.values, data.weight);
+            let units = |value: f64| ((value - mean) / sd) as f32;
+            let column = scaled.values.iter_mut().skip(idx).step_by(n_outcomes);
+            column.zip(outcome.values).for_each(|(scaled, value)| *scaled = units(*value));
+            if let Some(prediction) = outcome.prediction {
+                scaled.given.push((idx, prediction.iter().map(|value| units(*value)).collect()));
+            }
+            scaled.scales.push(sd);
+        }
+        scaled
+    }
+}
+
+/// Weighted mean and standard deviation.
+fn moments(values: &[f64], weight: Option<&[f64]>) -> (f64, f64) {
+    let weight_of = |row: usize| weight.map_or(1.0, |weight| weight[row]);
+    let total: f64 = (0..values.len()).map(weight_of).sum();
+    let mean = values.iter().enumerate().map(|(row, value)| weight_of(row) * value).sum::<f64>() / total;
+    let squares: f64 = values.iter().enumerate().map(|(row, value)| weight_of(row) * (value - mean).powi(2)).sum();
+    (mean, (squares / total).sqrt())
+}
+
+fn fit_m(
+    data: &ValidTrainingData<'_>,
+    scaled: &Scaled,
+    weight: Option<&[f32]>,
+    folds: &Folds,
+    seed: Seed,
+    progress: &dyn Progress,
+) -> Result<OutcomeFit> {
+    let losses = vec![OutcomeLoss::Squared; data.outcomes.len()];
+    let given: Vec<(usize, &[f32])> =
+        scaled.given.iter().map(|(outcome, values)| (*outcome, values.as_slice())).collect();
+    let problem = OutcomeProblem {
+        weight,
+        cluster: data.cluster,
+        given: &given,
+        ..OutcomeProblem::new(data.x, &scaled.values, &losses)
+    };
+    fit_outcome(&problem, folds, &OutcomeParams::default().check()?, seed.child("outcome model"), progress)
+}
+
+fn fit_pi(
+    data: &ValidTrainingData<'_>,
+    weight: Option<&[f32]>,
+    folds: &Folds,
+    seed: Seed,
+    progress: &dyn Progress,
+) -> Result<PropensityFit> {
+    let assignment = Assignment {
+        policy_names: data.policies.names(),
+        policy: data.policy,
+        weight,
+        cluster: data.cluster,
+        rows: data.rows,
+    };
+    let columns: Vec<PropensityColumn<'_>> = data
+        .propensity
+        .iter()
+        .map(|(policy, values)| {
+            let policy = data.policies.name(*policy);
+            PropensityColumn { column: policy, policy, values }
+        })
+        .collect();
+    let labels: Vec<std::sync::Arc<str>> = match data.stratum {
+        Some(stratum) => (0..=stratum.iter().copied().max().unwrap_or(0)).map(|code| code.to_string().into()).collect(),
+        None => Vec::new(),
+    };
+    let design = match (data.design, data.stratum) {
+        _ if !columns.is_empty() => AssignmentDesign::Columns(&columns),
+        (Design::Randomized, _) => AssignmentDesign::Randomized,
+        (Design::Stratified, Some(stratum)) => AssignmentDesign::Stratified { stratum, labels: &labels, table: None },
+        (Design::Stratified, None) => {
+            return Err(Error::usage("a stratified design needs strata").hint("name the column: --stratum COL"));
+        }
+        (Design::Observational, _) => AssignmentDesign::Observational { x: data.x, folds },
+    };
+    fit_propensity(&assignment, &design, &PropensityParams::default().check()?, seed.child("propensity"), progress)
+}
+
+fn notes(data: &ValidTrainingData<'_>, outcome: &OutcomeFit, propensity: &PropensityFit) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (column, r2) in data.outcomes.iter().zip(&outcome.r2) {
+        notes.push(format!("the outcome model explains {:.1} % of the variance of `{}`", 100.0 * r2, column.name));
+    }
+    let report = &propensity.report;
+    if report.clipped_rows > 0 {
+        notes.push(format!(
+            "propensities were clipped in {} rows ({:.1} %)",
+            report.clipped_rows,
+            100.0 * report.clipped_share
+        ));
+    }
+    notes
+}
