@@ -62,7 +62,8 @@ impl Question {
             false => names.iter().map(|name| policies.require(name)).collect::<Result<_>>()?,
         };
         if targets.is_empty() {
-            let error = Error::input("there is no policy to compare").at(format!("`{}`", policies.name(against)));
+            let error =
+                Error::input("there is no policy to compare").at(format!("`{}`", policies.name(against)));
             return Err(error.hint("name one with `--policy NAME`, or define some with `--policies FILE`"));
         }
         Ok(Asked { policies, targets, against })

@@ -23,4 +23,5 @@ mod uplift_net;
 pub use params::{Centring, Embedding, ModelParams, Params, TrainingParams, ValidParams};
 pub use poul::Poul;
 pub use space::TreatmentSpace;
+pub(crate) use train::residuals;
 pub use train::{NAME, load, settle, train};

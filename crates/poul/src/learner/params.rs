@@ -145,7 +145,11 @@ impl Params {
         let rules = [
             ("model.embedding_dim", model.embedding_dim > 0, "at least 1"),
             ("model.effect_dim", model.effect_dim > 0, "at least 1"),
-            ("model.hidden", !model.hidden.is_empty() && !model.hidden.contains(&0), "one or more widths above 0"),
+            (
+                "model.hidden",
+                !model.hidden.is_empty() && !model.hidden.contains(&0),
+                "one or more widths above 0",
+            ),
             ("model.dropout", inside(model.dropout, 0.0, 1.0), "in [0, 1)"),
             ("model.members", (1..=256).contains(&model.members), "1 to 256"),
             ("model.folds", (1..=100).contains(&model.folds), "1 to 100"),
@@ -181,7 +185,12 @@ impl std::ops::Deref for ValidParams {
 
 impl TrainingParams {
     pub(super) fn schedule(&self) -> Schedule {
-        Schedule { batch_rows: self.batch_rows, epochs: self.epochs, patience: self.patience, ..Schedule::default() }
+        Schedule {
+            batch_rows: self.batch_rows,
+            epochs: self.epochs,
+            patience: self.patience,
+            ..Schedule::default()
+        }
     }
 }
 

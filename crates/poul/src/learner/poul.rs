@@ -42,22 +42,20 @@ impl Poul {
     ) -> Result<Self> {
         let (model, training) = (params.model.clone(), params.training.clone());
         let manifest = Manifest { outcomes, scales, n_features, space, model, training };
-        let (network, layout, _) = UpliftNet::new(n_features, manifest.outcomes.len(), &manifest.space, params)?;
+        let (network, layout, _) =
+            UpliftNet::new(n_features, manifest.outcomes.len(), &manifest.space, params)?;
         Ok(Self { manifest, network, layout, weights })
     }
 
     /// From the parts of a model file.
     pub fn from_parts(manifest: serde_json::Value, tensors: &mut Tensors) -> Result<Self> {
         let damaged = |what: String| Error::input(what).hint("the file is damaged: fit again");
-        let manifest: Manifest = serde_json::from_value(manifest).map_err(|error| damaged(error.to_string()))?;
+        let manifest: Manifest =
+            serde_json::from_value(manifest).map_err(|error| damaged(error.to_string()))?;
         let params = Params { model: manifest.model.clone(), training: manifest.training.clone() };
         let params = params.check().map_err(|error| damaged(error.to_string()))?;
         let Manifest { outcomes, scales, n_features, space, .. } = manifest;
-        let consistent = scales.len() == outcomes.len()
-            && space.mean.len() == space.atoms.len()
-            && space.atoms.iter().all(|(context, action)| {
-                (*context as usize) < space.contexts.len() && (*action as usize) < space.actions.len()
-            });
+        let consistent = scales.len() == outcomes.len() && space.is_consistent();
         if !consistent || n_features == 0 || outcomes.is_empty() {
             return Err(damaged("the parts of the model contradict each other".to_owned()));
         }

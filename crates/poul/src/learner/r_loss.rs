@@ -20,7 +20,8 @@ pub(super) fn r_loss(
     let mut predicted = vec![0.0_f64; rows.len() * n_outcomes];
     for weights in members {
         let mixtures = training.mixtures;
-        let h = Workspace::default().value(layout, weights, |tape| network.treatment.forward(tape, mixtures))?;
+        let h =
+            Workspace::default().value(layout, weights, |tape| network.treatment.forward(tape, mixtures))?;
         let g = predict(layout, weights, network, &some, d * n_outcomes, 0)?;
         let mut centre = Centre::new(training, &h, d);
         for (i, row) in rows.iter().enumerate() {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Result;
 use crate::net::SparseRows;
 use crate::policy::PolicySet;
-use crate::Result;
 
 /// The atoms seen in training, by name, and where the mean training policy lies among them.
 ///
@@ -75,9 +75,26 @@ impl TreatmentSpace {
         Self { contexts, actions, atoms, mean, spread }
     }
 
+    /// The place of a seen atom.
+    pub fn place(&self, context: &str, action: &str) -> Option<usize> {
+        let find =
+            |names: &[String], name: &str| names.binary_search_by(|other| other.as_str().cmp(name)).ok();
+        let atom = (find(&self.contexts, context)? as u32, find(&self.actions, action)? as u32);
+        self.atoms.binary_search(&atom).ok()
+    }
+
+    /// Whether the parts fit together, as they do unless a file was damaged.
+    pub fn is_consistent(&self) -> bool {
+        let inside = |(context, action): &(u32, u32)| {
+            (*context as usize) < self.contexts.len() && (*action as usize) < self.actions.len()
+        };
+        self.mean.len() == self.atoms.len() && !self.atoms.is_empty() && self.atoms.iter().all(inside)
+    }
+
     /// Whether an atom can be taken by what its context and action share with others.
     pub fn embeds(&self, context: &str, action: &str) -> bool {
-        let known = |names: &[String], name: &str| names.binary_search_by(|other| other.as_str().cmp(name)).is_ok();
+        let known =
+            |names: &[String], name: &str| names.binary_search_by(|other| other.as_str().cmp(name)).is_ok();
         known(&self.contexts, context) && known(&self.actions, action)
     }
 
@@ -108,7 +125,8 @@ impl TreatmentSpace {
             rows.push(row);
         }
         let n_atoms = atoms.len();
-        let mean = self.mean.iter().enumerate().map(|(atom, mass)| (atom as u32, (mass / self.spread) as f32));
+        let mean =
+            self.mean.iter().enumerate().map(|(atom, mass)| (atom as u32, (mass / self.spread) as f32));
         let seen = (0..n_atoms).map(|atom| (atom < self.atoms.len()).then_some((atom as u32, 1.0)));
         Ok(Mixtures {
             rows: Arc::new(SparseRows::new(n_atoms, rows)?),
@@ -125,7 +143,9 @@ mod tests {
 
     fn set() -> PolicySet {
         let mut builder = PolicySet::builder();
-        for (policy, a, b) in [("control", "none", "none"), ("t1", "up", "none"), ("t2", "none", "up"), ("t3", "new", "none")] {
+        for (policy, a, b) in
+            [("control", "none", "none"), ("t1", "up", "none"), ("t2", "none", "up"), ("t3", "new", "none")]
+        {
             builder.add(policy, "x", a, 1.0).add(policy, "y", b, 1.0);
         }
         builder.build().unwrap()

@@ -6,8 +6,8 @@ use super::poul::Poul;
 use crate::data::Design;
 use crate::effect::{EffectModel, Phase, Settings, Tensors, Trained, ValidTrainingData};
 use crate::nuisance::{
-    Assignment, AssignmentDesign, Folds, OutcomeFit, OutcomeLoss, OutcomeParams, OutcomeProblem, PropensityColumn,
-    PropensityFit, PropensityParams, fit_outcome, fit_propensity,
+    Assignment, AssignmentDesign, Folds, OutcomeFit, OutcomeLoss, OutcomeParams, OutcomeProblem,
+    PropensityColumn, PropensityFit, PropensityParams, fit_outcome, fit_propensity,
 };
 use crate::{Error, Progress, Result, Seed};
 
@@ -32,11 +32,9 @@ pub fn train(
     let weight: Option<Vec<f32>> =
         data.weight.map(|weight| weight.iter().map(|weight| *weight as f32).collect());
     let weight = weight.as_deref();
-    let scaled = Scaled::new(data);
-    let folds = Folds::deal(data.n_rows(), data.cluster, params.model.folds, seed.child("folds"));
-    let outcome = fit_m(data, &scaled, weight, &folds, seed, progress)?;
+    let folds = folds(data, params.model.folds, seed);
+    let Residuals { values: residual, scales, outcome } = out_of_fold(data, weight, &folds, seed, progress)?;
     let propensity = fit_pi(data, weight, &folds, seed, progress)?;
-    let residual: Vec<f32> = scaled.values.iter().zip(&outcome.predicted).map(|(y, m)| y - m).collect();
     let problem = Problem {
         x: data.x,
         policies: data.policies,
@@ -59,7 +57,7 @@ pub fn train(
     }
     history.push(Phase { name: "effects".into(), epochs: trained.history, best: Some(trained.best) });
     let names = data.outcomes.iter().map(|outcome| outcome.name.to_owned()).collect();
-    let poul = Poul::new(names, scaled.scales, data.x.n_cols(), space, &params, trained.weights)?;
+    let poul = Poul::new(names, scales, data.x.n_cols(), space, &params, trained.weights)?;
     Ok(Trained { effects: Box::new(poul), history, notes: notes(data, &outcome, &propensity) })
 }
 
@@ -76,6 +74,45 @@ fn params(settings: &Settings) -> Result<ValidParams> {
     Params { model, training }.check()
 }
 
+/// Outcomes less what the outcome model expects, in standard units.
+pub(crate) struct Residuals {
+    /// Row-major, one column per outcome.
+    pub(crate) values: Vec<f32>,
+    /// The standard deviation of each outcome.
+    pub(crate) scales: Vec<f64>,
+    outcome: OutcomeFit,
+}
+
+/// The residuals that this learner works on, for rivals that share its first stage: the same streams, the same bits.
+pub(crate) fn residuals(
+    data: &ValidTrainingData<'_>,
+    n_folds: usize,
+    seed: Seed,
+    progress: &dyn Progress,
+) -> Result<Residuals> {
+    let seed = seed.child("poul");
+    let weight: Option<Vec<f32>> =
+        data.weight.map(|weight| weight.iter().map(|weight| *weight as f32).collect());
+    out_of_fold(data, weight.as_deref(), &folds(data, n_folds, seed), seed, progress)
+}
+
+fn folds(data: &ValidTrainingData<'_>, n_folds: usize, seed: Seed) -> Folds {
+    Folds::deal(data.n_rows(), data.cluster, n_folds, seed.child("folds"))
+}
+
+fn out_of_fold(
+    data: &ValidTrainingData<'_>,
+    weight: Option<&[f32]>,
+    folds: &Folds,
+    seed: Seed,
+    progress: &dyn Progress,
+) -> Result<Residuals> {
+    let scaled = Scaled::new(data);
+    let outcome = fit_m(data, &scaled, weight, folds, seed, progress)?;
+    let values = scaled.values.iter().zip(&outcome.predicted).map(|(y, m)| y - m).collect();
+    Ok(Residuals { values, scales: scaled.scales, outcome })
+}
+
 /// Outcomes in standard units, row-major.
 struct Scaled {
     values: Vec<f32>,
@@ -87,7 +124,8 @@ struct Scaled {
 impl Scaled {
     fn new(data: &ValidTrainingData<'_>) -> Self {
         let (n_rows, n_outcomes) = (data.n_rows(), data.outcomes.len());
-        let mut scaled = Self { values: vec![0.0; n_rows * n_outcomes], given: Vec::new(), scales: Vec::new() };
+        let mut scaled =
+            Self { values: vec![0.0; n_rows * n_outcomes], given: Vec::new(), scales: Vec::new() };
         for (idx, outcome) in data.outcomes.iter().enumerate() {
             let (mean, sd) = moments(outcome.values, data.weight);
             let units = |value: f64| ((value - mean) / sd) as f32;
@@ -107,7 +145,8 @@ fn moments(values: &[f64], weight: Option<&[f64]>) -> (f64, f64) {
     let weight_of = |row: usize| weight.map_or(1.0, |weight| weight[row]);
     let total: f64 = (0..values.len()).map(weight_of).sum();
     let mean = values.iter().enumerate().map(|(row, value)| weight_of(row) * value).sum::<f64>() / total;
-    let squares: f64 = values.iter().enumerate().map(|(row, value)| weight_of(row) * (value - mean).powi(2)).sum();
+    let squares: f64 =
+        values.iter().enumerate().map(|(row, value)| weight_of(row) * (value - mean).powi(2)).sum();
     (mean, (squares / total).sqrt())
 }
 
@@ -154,25 +193,41 @@ fn fit_pi(
         })
         .collect();
     let labels: Vec<std::sync::Arc<str>> = match data.stratum {
-        Some(stratum) => (0..=stratum.iter().copied().max().unwrap_or(0)).map(|code| code.to_string().into()).collect(),
+        Some(stratum) => {
+            (0..=stratum.iter().copied().max().unwrap_or(0)).map(|code| code.to_string().into()).collect()
+        }
         None => Vec::new(),
     };
     let design = match (data.design, data.stratum) {
         _ if !columns.is_empty() => AssignmentDesign::Columns(&columns),
         (Design::Randomized, _) => AssignmentDesign::Randomized,
-        (Design::Stratified, Some(stratum)) => AssignmentDesign::Stratified { stratum, labels: &labels, table: None },
+        (Design::Stratified, Some(stratum)) => {
+            AssignmentDesign::Stratified { stratum, labels: &labels, table: None }
+        }
         (Design::Stratified, None) => {
-            return Err(Error::usage("a stratified design needs strata").hint("name the column: --stratum COL"));
+            return Err(
+                Error::usage("a stratified design needs strata").hint("name the column: --stratum COL")
+            );
         }
         (Design::Observational, _) => AssignmentDesign::Observational { x: data.x, folds },
     };
-    fit_propensity(&assignment, &design, &PropensityParams::default().check()?, seed.child("propensity"), progress)
+    fit_propensity(
+        &assignment,
+        &design,
+        &PropensityParams::default().check()?,
+        seed.child("propensity"),
+        progress,
+    )
 }
 
 fn notes(data: &ValidTrainingData<'_>, outcome: &OutcomeFit, propensity: &PropensityFit) -> Vec<String> {
     let mut notes = Vec::new();
     for (column, r2) in data.outcomes.iter().zip(&outcome.r2) {
-        notes.push(format!("the outcome model explains {:.1} % of the variance of `{}`", 100.0 * r2, column.name));
+        notes.push(format!(
+            "the outcome model explains {:.1} % of the variance of `{}`",
+            100.0 * r2,
+            column.name
+        ));
     }
     let report = &propensity.report;
     if report.clipped_rows > 0 {

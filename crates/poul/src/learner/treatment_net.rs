@@ -23,7 +23,12 @@ struct Phi {
 
 impl TreatmentNet {
     /// Declares the weights.
-    pub(super) fn new(layout: &mut LayoutBuilder, name: &str, space: &TreatmentSpace, params: &Params) -> Self {
+    pub(super) fn new(
+        layout: &mut LayoutBuilder,
+        name: &str,
+        space: &TreatmentSpace,
+        params: &Params,
+    ) -> Self {
         let r = params.model.embedding_dim;
         let (phi, delta, rho) = (layout.group("phi"), layout.group("delta"), layout.group("rho"));
         let shared = (params.model.embedding != Embedding::Lookup).then(|| {
@@ -34,8 +39,9 @@ impl TreatmentNet {
             )
         });
         let start = if shared.is_some() { params.training.delta_start } else { 1.0 };
-        let delta = (params.model.embedding != Embedding::Additive)
-            .then(|| layout.matrix(&format!("{name}.atom"), space.atoms.len(), r, Init::Normal(start), delta));
+        let delta = (params.model.embedding != Embedding::Additive).then(|| {
+            layout.matrix(&format!("{name}.atom"), space.atoms.len(), r, Init::Normal(start), delta)
+        });
         let n_out = params.model.effect_dim;
         let skip = (params.model.rho_skip || params.model.rho_hidden == 0)
             .then(|| layout.linear(&format!("{name}.skip"), r, n_out, Init::Uniform, rho));

@@ -30,10 +30,12 @@ impl Gain {
         let name = format!("g.{outcome}");
         let gate = (params.training.gate_penalty > 0.0)
             .then(|| layout.matrix(&format!("{name}.gate"), n_features, 1, Init::Constant(1.0), gates));
-        let first = layout.dense(&format!("{name}.first"), n_features, params.model.hidden[0], Init::Uniform, group);
+        let first =
+            layout.dense(&format!("{name}.first"), n_features, params.model.hidden[0], Init::Uniform, group);
         let mut widths = params.model.hidden.clone();
         widths.push(params.model.effect_dim);
-        let rest = Mlp::new(layout, &name, &widths, Activation::Relu, Init::Uniform, group).dropout(params.model.dropout);
+        let rest = Mlp::new(layout, &name, &widths, Activation::Relu, Init::Uniform, group)
+            .dropout(params.model.dropout);
         Self { gate, first, rest, dropout: params.model.dropout, penalty: params.training.gate_penalty }
     }
 

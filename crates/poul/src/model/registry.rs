@@ -1,5 +1,6 @@
 //! The learners by name. A new learner is one line here.
 
+use crate::baseline::ridge;
 use crate::effect::{EffectModel, Settings, Tensors, Trained, ValidTrainingData, constant};
 use crate::learner as poul;
 use crate::{Error, Kind, Progress, Result, Seed};
@@ -30,6 +31,13 @@ pub const LEARNERS: &[Learner] = &[
         settle: poul::settle,
         train: poul::train,
         load: poul::load,
+    },
+    Learner {
+        name: ridge::NAME,
+        summary: "bilinear ridge of the residual outcome on features × mixture",
+        settle: ridge::settle,
+        train: ridge::train,
+        load: ridge::load,
     },
     Learner {
         name: constant::NAME,

@@ -60,7 +60,8 @@ pub(super) fn run(
     );
     let table = table.map_err(|error| about_data(error, data))?;
     let truths = truth.assign(&columns, &asked.policies, asked.against, &asked.targets)?;
-    let truth_of = |policy, outcome| truths.get(&(policy, outcome)).map(|column| table.scores[*column].as_slice());
+    let truth_of =
+        |policy, outcome| truths.get(&(policy, outcome)).map(|column| table.scores[*column].as_slice());
     let predicted: Vec<Effects<'_>> = effects
         .columns()
         .map(|(policy, outcome, values)| Effects {
@@ -70,7 +71,8 @@ pub(super) fn run(
             truth: truth_of(policy, outcome),
         })
         .collect();
-    let evaluation = measure(&table, &columns, &asked.policies, asked.against, &predicted, &params, terminal)?;
+    let evaluation =
+        measure(&table, &columns, &asked.policies, asked.against, &predicted, &params, terminal)?;
     json.write(&evaluation, || summary(&evaluation))
 }
 
@@ -186,8 +188,9 @@ impl<'a> Predicted<'a> {
     /// Policy, outcome and effects.
     fn columns(&self) -> impl Iterator<Item = (usize, usize, &[f64])> {
         let targets = &self.answer.asked.targets;
-        self.values.iter().enumerate().map(|(place, values)| {
-            (targets[place % targets.len()], place / targets.len(), values.as_slice())
-        })
+        self.values
+            .iter()
+            .enumerate()
+            .map(|(place, values)| (targets[place % targets.len()], place / targets.len(), values.as_slice()))
     }
 }
