@@ -146,8 +146,10 @@ impl PolicySource {
     /// The policies of the file laid beside `own`, whose contexts and weights hold; `None` without a file.
     pub(crate) fn read_beside(&self, own: &PolicySet) -> Result<Option<PolicySet>> {
         if self.exposure_log.is_some() {
-            return Err(Error::usage("the contexts of a model have weights: --exposure-log cannot change them")
-                .hint("leave it out, or fit again with it"));
+            return Err(Error::usage(
+                "the contexts of a model have weights: --exposure-log cannot change them",
+            )
+            .hint("leave it out, or fit again with it"));
         }
         match &self.policies {
             Some(path) => own.read_beside(path, self.contexts.as_deref()).map(Some),
@@ -181,7 +183,8 @@ pub(crate) fn learner(args: &Fit, file: &Settings) -> Result<(Option<String>, Se
     };
     let (learner, preset) = (text_of("learner")?, text_of("preset")?);
     settings.preset = args.preset.clone().or(preset);
-    let mut model = |key: &str, value: Option<Value>| value.map(|value| settings.model.insert(key.into(), value));
+    let mut model =
+        |key: &str, value: Option<Value>| value.map(|value| settings.model.insert(key.into(), value));
     model("members", args.members.map(Value::from));
     let mut training =
         |key: &str, value: Option<Value>| value.map(|value| settings.training.insert(key.into(), value));

@@ -8,8 +8,8 @@
 //! The library never prints, never reads a clock, and never panics on input: everything wrong with a file or a
 //! setting comes back as one [`Error`], which says what, where, and what to do about it.
 
-pub mod check;
 pub mod baseline;
+pub mod check;
 pub mod data;
 pub mod effect;
 pub mod evaluate;

@@ -196,7 +196,8 @@ fn arm_means(policy: &[u32], y: &[f64], weight: Option<&[f64]>) -> (Vec<f32>, Ve
     };
     let data = data.check().unwrap();
     let trained = constant::train(&data, &Settings::default(), Seed::new(1), &Silent).unwrap();
-    let question = Question { policies: vec!["b".into(), "c".into(), "never".into()], against: Some("a".into()) };
+    let question =
+        Question { policies: vec!["b".into(), "c".into(), "never".into()], against: Some("a".into()) };
     let asked = question.ask(&policies, false).unwrap();
     let scorer = trained.effects.prepare(&policies, &asked.targets, asked.against).unwrap();
     assert_eq!(scorer.notes().len(), 1);

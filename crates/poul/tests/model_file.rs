@@ -83,7 +83,10 @@ fn the_same_fit_gives_the_same_bytes_and_they_read_back() {
 fn a_model_of_format_1_loads_and_gives_what_it_gave() {
     let model = Model::load(golden("model_v1.poul")).unwrap();
     let manifest = model.manifest();
-    assert_eq!((manifest.format, manifest.poul.as_str(), manifest.learner.as_str()), (1, "0.1.0", "constant"));
+    assert_eq!(
+        (manifest.format, manifest.poul.as_str(), manifest.learner.as_str()),
+        (1, "0.1.0", "constant")
+    );
     assert_eq!(manifest.policies.names(), ["T1", "T2", "control", "planned"]);
     assert_eq!(manifest.policy_rows, [20, 20, 20, 0]);
     assert_eq!(manifest.control.as_deref(), Some("control"));
@@ -159,7 +162,9 @@ fn damage_is_told_from_other_files_and_newer_versions() {
     let newer = newer.replace(r#"\"poul\":\"0.1.0\""#, r#"\"poul\":\"7.2.0\""#);
     assert_eq!(
         message(&put_together(&newer, &tensors)),
-        format!("the model is of format 9999, written by poul 7.2.0; this version reads formats up to {FORMAT}")
+        format!(
+            "the model is of format 9999, written by poul 7.2.0; this version reads formats up to {FORMAT}"
+        )
     );
     let renamed = header.replace(r#""mean":{"dtype""#, r#""meen":{"dtype""#);
     assert_eq!(message(&put_together(&renamed, &tensors)), "tensor `mean`: is missing");

@@ -73,9 +73,9 @@ fn command(arguments: impl IntoIterator<Item = String>) -> Vec<String> {
         if WITH_VALUE.contains(&argument.as_str()) {
             arguments.next();
         } else if !ALONE.contains(&argument.as_str())
-            && !WITH_VALUE.iter().any(|flag| {
-                argument.strip_prefix(flag).is_some_and(|rest| rest.starts_with('='))
-            })
+            && !WITH_VALUE
+                .iter()
+                .any(|flag| argument.strip_prefix(flag).is_some_and(|rest| rest.starts_with('=')))
         {
             command.push(argument);
         }

@@ -72,7 +72,9 @@ fn policies(manifest: &Manifest) -> String {
     for (name, rows) in policies.names().iter().zip(&manifest.policy_rows) {
         table.row([name.clone(), count(*rows)]);
     }
-    format!("{n} policies ({run} run) over {contexts} contexts and {actions} actions ({atoms} atoms)\n{table}")
+    format!(
+        "{n} policies ({run} run) over {contexts} contexts and {actions} actions ({atoms} atoms)\n{table}"
+    )
 }
 
 /// The first, the best and the last epoch of each phase.

@@ -14,7 +14,8 @@ pub fn combination(text: &str) -> Result<Vec<(String, String)>> {
     let mut pairs: Vec<(String, String)> = Vec::new();
     let mut rest = text;
     loop {
-        let (context, after) = piece(rest, &['=', ',']).ok_or_else(|| wrong("a quotation mark is open".into()))?;
+        let (context, after) =
+            piece(rest, &['=', ',']).ok_or_else(|| wrong("a quotation mark is open".into()))?;
         let Some(after) = after.strip_prefix('=') else {
             return Err(wrong(format!("`{context}` has no value")));
         };

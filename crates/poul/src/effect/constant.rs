@@ -68,7 +68,12 @@ pub fn train(
 /// Mean, relative to the mean of all rows, and standard error of each arm.
 ///
 /// An arm of one row takes the spread of all rows around their arms.
-fn arm_means(values: &[f64], data: &ValidTrainingData<'_>, place: &[usize], n_arms: usize) -> Vec<(f64, f64)> {
+fn arm_means(
+    values: &[f64],
+    data: &ValidTrainingData<'_>,
+    place: &[usize],
+    n_arms: usize,
+) -> Vec<(f64, f64)> {
     let weight = |row: usize| data.weight.map_or(1.0, |weight| weight[row]);
     let rows = || {
         let arms = data.policy.iter().map(|policy| place[*policy as usize]);

@@ -63,11 +63,8 @@ impl<'a> TrainingData<'a> {
             own.map(|(_, values)| values.as_slice())
         };
         let outcomes = dataset.outcome_names.iter().zip(&dataset.outcomes).enumerate();
-        let outcomes = outcomes.map(|(idx, (name, values))| OutcomeColumn {
-            name,
-            values,
-            prediction: prediction(idx),
-        });
+        let outcomes =
+            outcomes.map(|(idx, (name, values))| OutcomeColumn { name, values, prediction: prediction(idx) });
         let mut propensity = Vec::with_capacity(dataset.propensity.len());
         for (column, values) in dataset.propensity_columns.iter().zip(&dataset.propensity) {
             let policy = policies.index(&column.policy).ok_or_else(|| {

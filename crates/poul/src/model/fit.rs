@@ -1,8 +1,8 @@
 //! From a table to a model: read, encode, assign policies, learn, and record how.
 
+use super::Model;
 use super::manifest::{DataRecord, FORMAT, Manifest, OutcomeRecord};
 use super::registry::learner;
-use super::Model;
 use crate::data::{Budget, Columns, Dataset, Labels, Roles, Source, ValidEncoderParams};
 use crate::effect::{Settings, TrainingData, ValidTrainingData};
 use crate::net::DenseRows;

@@ -100,6 +100,7 @@ impl Manifest {
 
     /// The manifest as it is stored.
     pub fn to_text(&self) -> Result<String> {
-        serde_json::to_string(self).map_err(|error| Error::other(format!("cannot store the manifest: {error}")))
+        serde_json::to_string(self)
+            .map_err(|error| Error::other(format!("cannot store the manifest: {error}")))
     }
 }
