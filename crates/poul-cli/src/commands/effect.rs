@@ -37,8 +37,12 @@ pub(crate) fn run(args: &Effect, terminal: &Terminal) -> Result<()> {
         unseen_share: (args.allow_unseen || args.support).then_some(answer.unseen_share.as_slice()),
     };
     let n_rows = table.write(&source, &args.out, terminal)?;
-    let (out, n_policies, against) = (args.out.display(), names.len(), answer.against());
-    terminal.say(format!("{n_policies} policies against {against}: {} rows in {out}", count(n_rows)));
+    let (out, against) = (args.out.display(), answer.against());
+    let policies = match names.as_slice() {
+        [only] => only.clone(),
+        several => format!("{} policies", several.len()),
+    };
+    terminal.say(format!("{policies} against {against}: {} rows in {out}", count(n_rows)));
     if args.support { print(support(&answer)) } else { Ok(()) }
 }
 

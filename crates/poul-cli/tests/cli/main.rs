@@ -9,6 +9,7 @@ mod check;
 mod evaluate;
 mod harness;
 mod help;
+mod model;
 mod policy;
 mod real_data;
 mod settings;

@@ -1,5 +1,7 @@
 //! Which policies are compared with which: names, combinations, or all.
 
+use std::collections::BTreeSet;
+
 use super::combination::combination;
 use crate::policy::{PolicySet, combination_name};
 use crate::{Error, Result};
@@ -45,13 +47,14 @@ impl Question {
         };
         let against = find(against)?;
         let mut names: Vec<String> = Vec::with_capacity(self.policies.len());
+        let mut seen: BTreeSet<String> = BTreeSet::new();
         for name in &self.policies {
             let name = find(name)?;
             if name == against {
                 return Err(Error::usage(format!("`{name}` is compared with itself"))
                     .hint("choose another `--policy` or `--against`"));
             }
-            if !names.contains(&name) {
+            if seen.insert(name.clone()) {
                 names.push(name);
             }
         }

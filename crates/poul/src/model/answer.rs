@@ -39,21 +39,22 @@ impl Model {
         let mut question = question.clone();
         question.against = question.against.or_else(|| self.manifest.control.clone());
         let asked = question.ask(policies, self.is_factorial())?;
-        let against = self.support(&asked.policies, asked.against);
-        let support: Vec<PolicySupport> =
-            asked.targets.iter().map(|target| self.support(&asked.policies, *target)).collect();
+        let with_against: Vec<usize> = std::iter::once(asked.against).chain(asked.targets.clone()).collect();
+        let mut support = self.support(&asked.policies, &with_against);
         if !allow_unseen {
-            std::iter::once(&against).chain(&support).try_for_each(PolicySupport::require_seen)?;
+            support.iter().try_for_each(PolicySupport::require_seen)?;
         }
+        let against = support.remove(0);
         let scorer = self.effects.prepare(&asked.policies, &asked.targets, asked.against)?;
         let unseen_share = support.iter().map(|own| own.unseen_share.max(against.unseen_share)).collect();
         Ok(Answer { asked, scorer, support, unseen_share })
     }
 
-    /// How well the training data support a policy of a set that holds the model's own.
-    pub fn support(&self, policies: &PolicySet, policy: usize) -> PolicySupport {
+    /// How well the training data support some policies of a set that holds the model's own.
+    pub fn support(&self, policies: &PolicySet, of: &[usize]) -> Vec<PolicySupport> {
         let embeds =
             |context: &str, action: &str| self.effects.embeds(context, action, policies.attributes());
-        Support::new(&self.manifest.policies, &self.manifest.policy_rows).of(policies, policy, embeds)
+        let support = Support::new(&self.manifest.policies, &self.manifest.policy_rows);
+        of.iter().map(|policy| support.of(policies, *policy, embeds)).collect()
     }
 }

@@ -1,11 +1,11 @@
 //! Evaluating a model: the rows are scored by it, then measured as any other effects.
 
-use poul::data::{Columns, Design, Feature, Need, Roles, Source};
+use poul::data::{Columns, Design, Feature, Labels, Need, Roles, RowReader, Source};
 use poul::effect::{Question, Scores};
 use poul::evaluate::Effects;
 use poul::model::{Answer, Model};
 use poul::net::DenseRows;
-use poul::policy::PolicySet;
+use poul::policy::{Assigner, PolicySet};
 use poul::{Error, Kind, Progress, Result};
 
 use super::rows::Rows;
@@ -13,7 +13,7 @@ use super::{measure, params, summary};
 use crate::args::{Common, Evaluate};
 use crate::commands::{JsonTarget, about_data, effect};
 use crate::progress::Terminal;
-use crate::settings::DataSettings;
+use crate::settings::{self, DataSettings};
 use crate::specs::Specs;
 
 /// Pairs of row and policy scored together, about.
@@ -38,8 +38,10 @@ pub(super) fn run(
     let columns = model.columns(&source, &roles, Need::EVALUATE);
     let mut columns = columns.map_err(|error| about_data(error, data))?;
     let outcomes = outcomes_of(&columns, &model)?;
-    let answer = ask(args, &model, &source, &columns, terminal)?;
+    let answer = ask(args, &model, &source, &columns, terminal);
+    let answer = answer.map_err(|error| about_data(error, data))?;
     let asked = &answer.asked;
+    check_memory(&source, asked.targets.len() * outcomes.len(), common)?;
 
     let n_features = columns.features.len();
     for column in truth.columns() {
@@ -123,29 +125,87 @@ fn ask<'m>(
     terminal: &Terminal,
 ) -> Result<Answer<'m>> {
     let (mut policies, _) = effect::policies(model, &args.policy_files)?;
-    let in_data = PolicySet::from_data(source, columns, None, terminal)?;
     if model.is_factorial() {
-        policies = policies.union(&in_data)?;
+        policies = policies.union(&PolicySet::from_data(source, columns, None, terminal)?)?;
     }
     let mut question = Question { policies: args.policy.clone(), against: args.against.clone() };
     if question.policies.is_empty() {
         let against = question.against.as_ref().or(model.manifest().control.as_ref());
-        for name in in_data.names().iter().filter(|name| against != Some(name)) {
-            // A name that is not defined is told with its row, when rows are read.
-            let Some(policy) = policies.index(name) else { continue };
-            match model.support(&policies, policy).require_seen() {
-                Err(error) if !args.allow_unseen => terminal.warn(&format!("left out: {error}")),
-                _ => question.policies.push(name.clone()),
-            }
-        }
-        if question.policies.is_empty() {
-            return Err(Error::input("the rows have no policy that can be compared")
-                .hint("an effect needs two policies; check the treatment column, or see --allow-unseen"));
-        }
+        question.policies = comparable(args, model, source, columns, &policies, against, terminal)?;
     }
     let answer = model.ask(&policies, &question, args.allow_unseen)?;
     answer.scorer.notes().iter().for_each(|note| terminal.warn(note));
     Ok(answer)
+}
+
+/// The policies with rows enough to be measured, and atoms that were seen. What is left out is said.
+fn comparable(
+    args: &Evaluate,
+    model: &Model,
+    source: &Source,
+    columns: &Columns,
+    policies: &PolicySet,
+    against: Option<&String>,
+    terminal: &Terminal,
+) -> Result<Vec<String>> {
+    const FEWEST_ROWS: u64 = 2;
+    let rows = rows_of_policies(source, columns, policies, terminal)?;
+    let in_data = |policy: &usize| rows[*policy] > 0 && against != Some(&policies.names()[*policy]);
+    let in_data: Vec<usize> = (0..policies.len()).filter(in_data).collect();
+    let enough: Vec<usize> = in_data.iter().copied().filter(|policy| rows[*policy] >= FEWEST_ROWS).collect();
+    if enough.len() < in_data.len() {
+        let n = in_data.len() - enough.len();
+        terminal.warn(&format!("left out: {n} of {} policies have a single row", in_data.len()));
+    }
+    let mut chosen = Vec::with_capacity(enough.len());
+    for (policy, support) in enough.iter().zip(model.support(policies, &enough)) {
+        match support.require_seen() {
+            Err(error) if !args.allow_unseen => terminal.warn(&format!("left out: {error}")),
+            _ => chosen.push(policies.name(*policy).to_owned()),
+        }
+    }
+    if chosen.is_empty() {
+        return Err(Error::input("the rows have no policy that can be compared")
+            .hint("an effect needs two policies; check the treatment column, or see --allow-unseen"));
+    }
+    Ok(chosen)
+}
+
+fn rows_of_policies(
+    source: &Source,
+    columns: &Columns,
+    policies: &PolicySet,
+    progress: &dyn Progress,
+) -> Result<Vec<u64>> {
+    let mut treatment = columns.clone();
+    (treatment.features, treatment.outcomes, treatment.predictions) = (Vec::new(), Vec::new(), Vec::new());
+    (treatment.weight, treatment.cluster) = (None, None);
+    let mut counts = vec![0; policies.len()];
+    let mut assigner = Assigner::new(policies, columns);
+    let mut reader = RowReader::new(source, &treatment)?;
+    progress.start("Counting policies", "rows", source.n_rows());
+    while let Some(batch) = reader.next_batch()? {
+        let labels: Vec<&Labels> = (0..columns.treatment.len()).map(|column| reader.labels(column)).collect();
+        for policy in assigner.assign(&batch.treatment, &labels, &batch.rows)? {
+            counts[policy as usize] += 1;
+        }
+        progress.advance(batch.n_rows() as u64);
+    }
+    progress.finish();
+    Ok(counts)
+}
+
+/// Every effect is kept until all are measured.
+fn check_memory(source: &Source, n_columns: usize, common: &Common) -> Result<()> {
+    let budget = settings::budget(common)?.bytes;
+    let needed = source.n_rows().unwrap_or(0).saturating_mul(n_columns as u64).saturating_mul(8);
+    if needed <= budget {
+        return Ok(());
+    }
+    let gib = |bytes: u64| bytes as f64 / (1_u64 << 30) as f64;
+    let what = format!("the effects to measure take {:.1} GiB of {:.1}", gib(needed), gib(budget));
+    Err(Error::usage(what)
+        .hint("choose policies with --policy, or rows with --population, or raise --memory"))
 }
 
 /// Effects as they are predicted, batch after batch.

@@ -1,0 +1,185 @@
+//! Normalised PEHE by tier of exposure on simulated worlds, for several learners and seeds.
+//!
+//! `cargo run --release -p poul --example quality -- [key=value …]`, where the keys are `learners` (names joined by
+//! commas; `poul-id` is POUL on policy names instead of atoms), `seeds`, `scenario`, `design`, the sizes of the
+//! simulation (`rows`, `features`, `policies`, `contexts`, `actions`, `noise`) and settings such as
+//! `model.members=2` or `training.epochs=10`, which go to `poul` and `poul-id`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type};
+use poul::data::{Budget, Dataset, Design, EncoderParams, Labels, Need, Roles, Source};
+use poul::effect::{Settings, TrainingData};
+use poul::model::learner;
+use poul::net::DenseRows;
+use poul::policy::{Assigner, PolicySet};
+use poul::simulate::{Simulation, run};
+use poul::{Result, Seed, Silent};
+
+const TEST_ROWS: usize = 3000;
+const TIERS: [&str; 3] = ["frequent", "rare", "unseen"];
+
+fn main() -> Result<()> {
+    let given: BTreeMap<String, String> = std::env::args()
+        .skip(1)
+        .filter_map(|arg| arg.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned())))
+        .collect();
+    let text = |key: &str, default: &str| given.get(key).map_or(default, String::as_str).to_owned();
+    let number = |key: &str, default: f64| given.get(key).and_then(|value| value.parse().ok()).unwrap_or(default);
+    let mut settings = Settings::default();
+    for (key, value) in &given {
+        let value = serde_json::from_str(value).unwrap_or_else(|_| value.clone().into());
+        if let Some(key) = key.strip_prefix("model.") {
+            settings.model.insert(key.to_owned(), value);
+        } else if let Some(key) = key.strip_prefix("training.") {
+            settings.training.insert(key.to_owned(), value);
+        }
+    }
+    let mut errors: BTreeMap<String, Vec<[f64; 3]>> = BTreeMap::new();
+    for seed in 1..=number("seeds", 5.0) as u64 {
+        let folder = std::env::temp_dir().join(format!("poul-quality-{}", std::process::id()));
+        let simulation = Simulation {
+            scenario: text("scenario", "long-tail"),
+            rows: number("rows", 40_000.0) as u64,
+            test_rows: Some(TEST_ROWS as u64),
+            features: Some(number("features", 40.0) as usize),
+            policies: Some(number("policies", 60.0) as usize),
+            contexts: Some(number("contexts", 12.0) as usize),
+            actions: Some(number("actions", 5.0) as usize),
+            noise: Some(number("noise", 2.0)),
+            seed,
+            ..Simulation::default()
+        };
+        run(&simulation.check()?, &folder, &Silent)?;
+        let world = World::read(&folder, text("design", "randomized").parse()?)?;
+        for name in text("learners", "ridge,poul-id,poul").split(',') {
+            let start = std::time::Instant::now();
+            let result = world.error_of(name, &settings)?;
+            let seconds = start.elapsed().as_secs_f64();
+            println!("seed {seed}  {name:8}  {}  {seconds:.1} s", line(&result));
+            errors.entry(name.to_owned()).or_default().push(result);
+        }
+        std::fs::remove_dir_all(&folder).map_err(|error| poul::Error::output(&folder, error))?;
+    }
+    println!("normalised PEHE  {}", TIERS.join("  "));
+    for (name, results) in errors {
+        let mean = |tier: usize| results.iter().map(|result| result[tier]).sum::<f64>() / results.len() as f64;
+        println!("mean    {name:8}  {}", line(&[mean(0), mean(1), mean(2)]));
+    }
+    Ok(())
+}
+
+fn line(result: &[f64; 3]) -> String {
+    result.iter().map(|value| format!("{value:.3}")).collect::<Vec<_>>().join("  ")
+}
+
+struct World {
+    train: Dataset,
+    test: Dataset,
+    policies: PolicySet,
+    policy: Vec<u32>,
+    rows: Vec<u64>,
+    design: Design,
+    /// Rows × policies.
+    truth: Vec<f64>,
+}
+
+impl World {
+    fn read(folder: &Path, design: Design) -> Result<Self> {
+        let open = |name: &str| Source::open(&folder.join(name).to_string_lossy());
+        let policies = PolicySet::read(&folder.join("policies.toml"), None)?;
+        let source = open("train.parquet")?;
+        let stratum = source.column_names().contains(&"stratum").then(|| "stratum".to_owned());
+        let roles = Roles { outcome: vec!["y".into()], stratum, design, ..Roles::default() };
+        let columns = roles.check(source.schema(), Need::FIT)?;
+        let (train, encoder) =
+            Dataset::read_and_fit(&source, &columns, &EncoderParams::default().check()?, &Budget::default(), &Silent)?;
+        let test = Dataset::read(&open("test.parquet")?, &columns, &encoder, &Budget::default(), &Silent)?;
+        let labels: Vec<&Labels> = train.treatment_labels.iter().collect();
+        let policy = Assigner::new(&policies, &columns).assign(&train.treatment, &labels, &train.rows)?;
+        let mut rows = vec![0; policies.len()];
+        policy.iter().for_each(|policy| rows[*policy as usize] += 1);
+        let mut truth = vec![0.0; TEST_ROWS * policies.len()];
+        for batch in open("truth.parquet")?.batches(&["row", "policy", "effect_y"], 1 << 16)? {
+            let batch = batch?;
+            let (row, name) = (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_string::<i32>());
+            let effect = batch.column(2).as_primitive::<Float64Type>();
+            for i in 0..batch.num_rows() {
+                truth[row.value(i) as usize * policies.len() + policies.require(name.value(i))?] = effect.value(i);
+            }
+        }
+        Ok(Self { train, test, policies, policy, rows, design, truth })
+    }
+
+    /// Root mean squared error of the effect against control over its standard deviation, by tier.
+    fn error_of(&self, name: &str, settings: &Settings) -> Result<[f64; 3]> {
+        let (policies, place) = if name == "poul-id" { self.by_id()? } else { self.by_atom() };
+        let policy: Vec<u32> = self.policy.iter().map(|policy| place[*policy as usize] as u32).collect();
+        let n_cols = self.train.x.width();
+        let x = DenseRows::new(self.train.x.rows(0..self.train.n_rows()), n_cols)?;
+        let data = TrainingData::of(&self.train, &x, &policies, &policy, self.design, None)?.check()?;
+        let settings = if name.starts_with("poul") { settings.clone() } else { Settings::default() };
+        let trained = (learner(name.trim_end_matches("-id"))?.train)(&data, &settings, Seed::new(3407), &Silent)?;
+        let control = self.policies.require("control")?;
+        let targets: Vec<usize> = place.clone();
+        let scorer = trained.effects.prepare(&policies, &targets, place[control])?;
+        let x = DenseRows::new(self.test.x.rows(0..self.test.n_rows()), n_cols)?;
+        let scores = scorer.score(&x, false)?;
+        Ok(self.error(&scores.mean[0], control))
+    }
+
+    fn by_atom(&self) -> (PolicySet, Vec<usize>) {
+        (self.policies.clone(), (0..self.policies.len()).collect())
+    }
+
+    /// Each policy that was run is an atom of its own; one that was not is taken for the nearest that was.
+    fn by_id(&self) -> Result<(PolicySet, Vec<usize>)> {
+        let run: Vec<usize> = (0..self.rows.len()).filter(|policy| self.rows[*policy] > 0).collect();
+        let mut builder = PolicySet::builder();
+        for policy in &run {
+            builder.add(self.policies.name(*policy), "policy", self.policies.name(*policy), 1.0);
+        }
+        let ids = builder.build()?;
+        let place = |policy: usize| {
+            let stand_in = match self.rows[policy] {
+                0 => self.policies.nearest_among(policy, run.iter().copied(), 1)[0].0,
+                _ => policy,
+            };
+            ids.require(self.policies.name(stand_in))
+        };
+        let place = (0..self.rows.len()).map(place).collect::<Result<_>>()?;
+        Ok((ids, place))
+    }
+
+    fn error(&self, effects: &[f32], control: usize) -> [f64; 3] {
+        let n_policies = self.policies.len();
+        let mut seen: Vec<usize> =
+            (0..n_policies).filter(|policy| *policy != control && self.rows[*policy] > 0).collect();
+        seen.sort_by_key(|policy| std::cmp::Reverse(self.rows[*policy]));
+        let n_frequent = seen.len().div_ceil(3);
+        let tier = |policy: usize| match seen.iter().position(|other| *other == policy) {
+            Some(rank) => usize::from(rank >= n_frequent),
+            None => 2,
+        };
+        let others: Vec<usize> = (0..n_policies).filter(|policy| *policy != control).collect();
+        let truths: Vec<f64> = self
+            .truth
+            .chunks(n_policies)
+            .flat_map(|row| others.iter().map(move |policy| row[*policy]))
+            .collect();
+        let mean = truths.iter().sum::<f64>() / truths.len() as f64;
+        let variance = truths.iter().map(|truth| (truth - mean).powi(2)).sum::<f64>() / truths.len() as f64;
+        let (mut squares, mut counts) = ([0.0; 3], [0.0; 3]);
+        for policy in others {
+            let tier = tier(policy);
+            for row in 0..TEST_ROWS {
+                let place = row * n_policies + policy;
+                squares[tier] += (f64::from(effects[place]) - self.truth[place]).powi(2);
+                counts[tier] += 1.0;
+            }
+        }
+        [0, 1, 2].map(|tier| (squares[tier] / counts[tier] / variance).sqrt())
+    }
+}
