@@ -14,5 +14,9 @@ pub use outcome::{
     ExtraRows, OutcomeFit, OutcomeKind, OutcomeLoss, OutcomeManifest, OutcomeModel, OutcomeModels, OutcomeParams,
     OutcomeProblem, ValidOutcomeParams, cross_fit, fit_outcome,
 };
-pub use propensity::Propensity;
+pub use propensity::{
+    AbsentPolicies, Assignment, AssignmentDesign, PolicyOverlap, Propensity, PropensityColumn, PropensityFit,
+    PropensityManifest, PropensityModels, PropensityParams, PropensityReport, StratumTable, ValidPropensityParams,
+    fit_propensity,
+};
 pub(crate) use rows::SomeRows;
