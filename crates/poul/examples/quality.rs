@@ -27,7 +27,8 @@ fn main() -> Result<()> {
         .filter_map(|arg| arg.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned())))
         .collect();
     let text = |key: &str, default: &str| given.get(key).map_or(default, String::as_str).to_owned();
-    let number = |key: &str, default: f64| given.get(key).and_then(|value| value.parse().ok()).unwrap_or(default);
+    let number =
+        |key: &str, default: f64| given.get(key).and_then(|value| value.parse().ok()).unwrap_or(default);
     let mut settings = Settings::default();
     for (key, value) in &given {
         let value = serde_json::from_str(value).unwrap_or_else(|_| value.clone().into());
@@ -65,7 +66,8 @@ fn main() -> Result<()> {
     }
     println!("normalised PEHE  {}", TIERS.join("  "));
     for (name, results) in errors {
-        let mean = |tier: usize| results.iter().map(|result| result[tier]).sum::<f64>() / results.len() as f64;
+        let mean =
+            |tier: usize| results.iter().map(|result| result[tier]).sum::<f64>() / results.len() as f64;
         println!("mean    {name:8}  {}", line(&[mean(0), mean(1), mean(2)]));
     }
     Ok(())
@@ -94,8 +96,13 @@ impl World {
         let stratum = source.column_names().contains(&"stratum").then(|| "stratum".to_owned());
         let roles = Roles { outcome: vec!["y".into()], stratum, design, ..Roles::default() };
         let columns = roles.check(source.schema(), Need::FIT)?;
-        let (train, encoder) =
-            Dataset::read_and_fit(&source, &columns, &EncoderParams::default().check()?, &Budget::default(), &Silent)?;
+        let (train, encoder) = Dataset::read_and_fit(
+            &source,
+            &columns,
+            &EncoderParams::default().check()?,
+            &Budget::default(),
+            &Silent,
+        )?;
         let test = Dataset::read(&open("test.parquet")?, &columns, &encoder, &Budget::default(), &Silent)?;
         let labels: Vec<&Labels> = train.treatment_labels.iter().collect();
         let policy = Assigner::new(&policies, &columns).assign(&train.treatment, &labels, &train.rows)?;
@@ -104,10 +111,12 @@ impl World {
         let mut truth = vec![0.0; TEST_ROWS * policies.len()];
         for batch in open("truth.parquet")?.batches(&["row", "policy", "effect_y"], 1 << 16)? {
             let batch = batch?;
-            let (row, name) = (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_string::<i32>());
+            let (row, name) =
+                (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_string::<i32>());
             let effect = batch.column(2).as_primitive::<Float64Type>();
             for i in 0..batch.num_rows() {
-                truth[row.value(i) as usize * policies.len() + policies.require(name.value(i))?] = effect.value(i);
+                truth[row.value(i) as usize * policies.len() + policies.require(name.value(i))?] =
+                    effect.value(i);
             }
         }
         Ok(Self { train, test, policies, policy, rows, design, truth })
@@ -121,7 +130,8 @@ impl World {
         let x = DenseRows::new(self.train.x.rows(0..self.train.n_rows()), n_cols)?;
         let data = TrainingData::of(&self.train, &x, &policies, &policy, self.design, None)?.check()?;
         let settings = if name.starts_with("poul") { settings.clone() } else { Settings::default() };
-        let trained = (learner(name.trim_end_matches("-id"))?.train)(&data, &settings, Seed::new(3407), &Silent)?;
+        let trained =
+            (learner(name.trim_end_matches("-id"))?.train)(&data, &settings, Seed::new(3407), &Silent)?;
         let control = self.policies.require("control")?;
         let targets: Vec<usize> = place.clone();
         let scorer = trained.effects.prepare(&policies, &targets, place[control])?;

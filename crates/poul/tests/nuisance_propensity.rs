@@ -74,7 +74,11 @@ impl Progress for Warnings {
 }
 
 /// A simulated folder, and its training or test rows.
-fn read(folder: &Path, file: &str, encoder: Option<&poul::data::Encoder>) -> (Dataset, poul::data::Encoder, Columns) {
+fn read(
+    folder: &Path,
+    file: &str,
+    encoder: Option<&poul::data::Encoder>,
+) -> (Dataset, poul::data::Encoder, Columns) {
     let source = Source::open(folder.join(file).to_str().unwrap()).unwrap();
     let roles = Roles { outcome: vec!["y".into()], ..Roles::default() };
     let columns = roles.check(source.schema(), Need::FIT).unwrap();
@@ -82,7 +86,8 @@ fn read(folder: &Path, file: &str, encoder: Option<&poul::data::Encoder>) -> (Da
     match encoder {
         None => {
             let params = EncoderParams::default().check().unwrap();
-            let (data, encoder) = Dataset::read_and_fit(&source, &columns, &params, &budget, &Silent).unwrap();
+            let (data, encoder) =
+                Dataset::read_and_fit(&source, &columns, &params, &budget, &Silent).unwrap();
             (data, encoder, columns)
         }
         Some(encoder) => {
@@ -236,7 +241,10 @@ fn a_policy_that_a_fold_lacks_has_its_share_and_a_warning() {
     assert_eq!(fit.report.absent[0].policies, ["t3"]);
     for row in 90..135 {
         let found = fit.propensity.of_row(row, 4);
-        assert!((found[3] - 0.05).abs() < 1e-6 && (found.iter().sum::<f32>() - 1.0).abs() < 1e-5, "{found:?}");
+        assert!(
+            (found[3] - 0.05).abs() < 1e-6 && (found.iter().sum::<f32>() - 1.0).abs() < 1e-5,
+            "{found:?}"
+        );
     }
     assert!(warnings.0.into_inner().unwrap().iter().any(|text| text.contains("`t3`")));
     // Rare policies share a class and need no warning.
@@ -252,7 +260,8 @@ fn a_policy_that_a_fold_lacks_has_its_share_and_a_warning() {
 fn many_policies_share_the_last_class() {
     let (x, policy, _) = world(1200);
     // Sixty policies: the first two split in thirty each.
-    let split: Vec<u32> = policy.iter().enumerate().map(|(row, t)| t.min(&1) * 30 + row as u32 % 30).collect();
+    let split: Vec<u32> =
+        policy.iter().enumerate().map(|(row, t)| t.min(&1) * 30 + row as u32 % 30).collect();
     let names = names(60);
     let assignment = Assignment::new(&names, &split);
     let params = PropensityParams { max_classes: 10, min_rows: 1, ..params() };
@@ -328,7 +337,8 @@ fn designs_give_the_propensity_they_name() {
     let (names, policy) = (names(3), [0, 1, 1, 2]);
     let assignment = Assignment::new(&names, &policy);
     let params = PropensityParams::default().check().unwrap();
-    let fit = |design: &AssignmentDesign<'_>| fit_propensity(&assignment, design, &params, Seed::new(1), &Silent);
+    let fit =
+        |design: &AssignmentDesign<'_>| fit_propensity(&assignment, design, &params, Seed::new(1), &Silent);
     let shares = fit(&AssignmentDesign::Randomized).unwrap();
     assert_eq!(shares.propensity, Propensity::Shares(vec![0.25, 0.5, 0.25]));
     assert!((shares.report.effective_share - 1.0).abs() < 1e-12 && shares.models.is_none());
@@ -360,8 +370,7 @@ fn the_table_of_a_stratified_simulation_is_read() {
     run(&simulation.check().unwrap(), folder.path(), &Silent).unwrap();
     let set = PolicySet::read(&folder.path().join("policies.toml"), None).unwrap();
     let source = Source::open(folder.path().join("train.parquet").to_str().unwrap()).unwrap();
-    let roles =
-        Roles { outcome: vec!["y".into()], stratum: Some("stratum".into()), ..Roles::default() };
+    let roles = Roles { outcome: vec!["y".into()], stratum: Some("stratum".into()), ..Roles::default() };
     let columns = roles.check(source.schema(), Need::FIT).unwrap();
     let encoder = EncoderParams::default().check().unwrap();
     let (data, _) =

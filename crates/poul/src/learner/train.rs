@@ -7,7 +7,7 @@ use crate::data::Design;
 use crate::effect::{EffectModel, Phase, Settings, Tensors, Trained, ValidTrainingData};
 use crate::nuisance::{
     Assignment, AssignmentDesign, Folds, OutcomeFit, OutcomeLoss, OutcomeParams, OutcomeProblem,
-    PropensityColumn, PropensityFit, PropensityParams, fit_outcome, fit_propensity,
+    PropensityColumn, PropensityFit, PropensityModels, PropensityParams, fit_outcome, fit_propensity,
 };
 use crate::{Error, Progress, Result, Seed};
 
@@ -51,7 +51,7 @@ pub fn train(
         let name = format!("outcome model, fold {}", fold + 1);
         history.push(Phase { name, epochs: model.history().to_vec(), best: Some(model.best_epoch()) });
     }
-    for (fold, (epochs, best)) in propensity.models.iter().flat_map(|models| models.histories()).enumerate() {
+    for (fold, (epochs, best)) in propensity.models.iter().flat_map(PropensityModels::histories).enumerate() {
         let name = format!("propensity, fold {}", fold + 1);
         history.push(Phase { name, epochs: epochs.to_vec(), best: Some(best) });
     }
