@@ -18,14 +18,7 @@ pub struct Ridge {
 }
 
 /// Fits with the penalty that does best on an eighth of the rows.
-pub fn fit_ridge(
-    x: &[f32],
-    n_cols: usize,
-    policies: &PolicySet,
-    policy: &[u32],
-    residual: &[f32],
-    seed: Seed,
-) -> Result<Ridge> {
+pub fn fit_ridge(x: &[f32], n_cols: usize, policies: &PolicySet, policy: &[u32], residual: &[f32], seed: Seed) -> Result<Ridge> {
     let n_rows = policy.len();
     let alpha = centred(policies, policy);
     let n_atoms = policies.atoms().len();
@@ -82,6 +75,7 @@ fn centred(policies: &PolicySet, policy: &[u32]) -> Vec<Vec<f64>> {
     alpha
 }
 
+
 struct System<'a> {
     x: &'a [f32],
     n_cols: usize,
@@ -109,12 +103,8 @@ impl System<'_> {
     }
 
     fn loss(&self, rows: &[u32], coefficients: &[f64]) -> f64 {
-        let total: f64 = rows
-            .iter()
-            .map(|row| {
-                (self.predict(*row as usize, coefficients) - f64::from(self.residual[*row as usize])).powi(2)
-            })
-            .sum();
+        let total: f64 =
+            rows.iter().map(|row| (self.predict(*row as usize, coefficients) - f64::from(self.residual[*row as usize])).powi(2)).sum();
         total / rows.len() as f64
     }
 
@@ -161,11 +151,7 @@ impl System<'_> {
             let directions: Vec<Vec<f64>> = self
                 .alpha
                 .iter()
-                .map(|alpha| {
-                    b.chunks(self.n_atoms)
-                        .map(|row| row.iter().zip(alpha).map(|(b, a)| b * a).sum())
-                        .collect()
-                })
+                .map(|alpha| b.chunks(self.n_atoms).map(|row| row.iter().zip(alpha).map(|(b, a)| b * a).sum()).collect())
                 .collect();
             let mut fitted = vec![0.0; self.policy.len()];
             fitted.par_chunks_mut(4096).enumerate().for_each(|(block, fitted)| {

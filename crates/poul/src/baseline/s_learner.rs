@@ -1,8 +1,8 @@
 //! S-learner on the specification: one network μ(x, α_t); the effect is the difference of two predictions.
 
 use crate::net::{
-    Activation, AdamParams, Batch, DenseRows, Init, Layout, Mlp, RowSource, Schedule, Tape, Trainer,
-    TrainerParams, predict, train,
+    Activation, AdamParams, Batch, DenseRows, Init, Layout, Mlp, RowSource, Schedule, Tape, Trainer, TrainerParams, predict,
+    train,
 };
 use crate::nuisance::Folds;
 use crate::policy::PolicySet;
@@ -20,8 +20,7 @@ fn dense(policies: &PolicySet, policy: usize) -> Vec<f32> {
     let mut row = vec![0.0; policies.atoms().len()];
     let mixture = policies.mixture(policy);
     for (atom, mass) in mixture.atoms.iter().zip(mixture.mass) {
-        row[*atom as usize] =
-            (*mass / policies.weights()[policies.atoms()[*atom as usize].context as usize]) as f32;
+        row[*atom as usize] = (*mass / policies.weights()[policies.atoms()[*atom as usize].context as usize]) as f32;
     }
     row
 }
@@ -47,11 +46,9 @@ pub fn fit_s_learner(
     let source = DenseRows::new(&table, width)?;
     let mut builder = Layout::builder();
     let group = builder.group("mu");
-    let mlp = Mlp::new(&mut builder, "mu", &[width, 128, 64, 1], Activation::Relu, Init::Uniform, group)
-        .dropout(0.1);
+    let mlp = Mlp::new(&mut builder, "mu", &[width, 128, 64, 1], Activation::Relu, Init::Uniform, group).dropout(0.1);
     let layout = builder.finish()?;
-    let adam =
-        AdamParams { learning_rate: 1e-3, weight_decay: 0.05, average: Some(0.999), ..AdamParams::default() };
+    let adam = AdamParams { learning_rate: 1e-3, weight_decay: 0.05, average: Some(0.999), ..AdamParams::default() };
     let trainer = TrainerParams { n_members: members, ..TrainerParams::default() };
     let mut trainer = Trainer::new(layout.clone(), adam.check()?, trainer, seed.child("start"))?;
     let held = Folds::deal(policy.len(), None, 8, seed.child("validation"));
@@ -73,8 +70,7 @@ pub fn fit_s_learner(
             let p = predict(&layout, trainer.averaged_weights(member), &outputs, &x, 1, member)?;
             mean.iter_mut().zip(p).for_each(|(mean, p)| *mean += p / members as f32);
         }
-        let total: f64 =
-            mean.iter().zip(&validation).map(|(p, row)| f64::from(p - outcome[*row as usize]).powi(2)).sum();
+        let total: f64 = mean.iter().zip(&validation).map(|(p, row)| f64::from(p - outcome[*row as usize]).powi(2)).sum();
         Ok(Some(total / validation.len() as f64))
     };
     let schedule = Schedule { epochs: 60, patience: 8, ..Schedule::default() };

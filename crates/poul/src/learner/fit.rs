@@ -98,13 +98,7 @@ pub fn fit(problem: &Problem<'_>, params: &Params, seed: Seed, progress: &dyn Pr
 
 impl Fitted {
     /// τ(x; t, control) of every row and policy for one outcome: row-major rows × policies.
-    pub fn effects(
-        &self,
-        x: &dyn RowSource,
-        policies: &PolicySet,
-        control: usize,
-        outcome: usize,
-    ) -> Result<Vec<f32>> {
+    pub fn effects(&self, x: &dyn RowSource, policies: &PolicySet, control: usize, outcome: usize) -> Result<Vec<f32>> {
         let mixtures = Mixtures::new(policies, &self.shares)?;
         let d = self.network.treatment.n_out;
         let n_policies = policies.len();
@@ -116,8 +110,7 @@ impl Fitted {
                 let g = &g[row * d * self.n_outcomes + outcome * d..][..d];
                 for (policy, effect) in effects.iter_mut().enumerate() {
                     let difference = h[policy * d..].iter().zip(&h[control * d..]).take(d).zip(g);
-                    *effect +=
-                        difference.map(|((h, h0), g)| g * (h - h0)).sum::<f32>() / self.weights.len() as f32;
+                    *effect += difference.map(|((h, h0), g)| g * (h - h0)).sum::<f32>() / self.weights.len() as f32;
                 }
             }
         }
@@ -125,12 +118,7 @@ impl Fitted {
     }
 }
 
-fn embeddings(
-    network: &UpliftNet,
-    layout: &Layout,
-    weights: &[f32],
-    mixtures: &Mixtures,
-) -> Result<Vec<f32>> {
+fn embeddings(network: &UpliftNet, layout: &Layout, weights: &[f32], mixtures: &Mixtures) -> Result<Vec<f32>> {
     Workspace::default().value(layout, weights, |tape| network.treatment.forward(tape, mixtures))
 }
 

@@ -43,12 +43,8 @@ impl Mixtures {
         let scale = 1.0 / spread.max(1e-12).sqrt();
         let row = |policy: usize| {
             let mixture = policies.mixture(policy);
-            let entries: Vec<(u32, f32)> = mixture
-                .atoms
-                .iter()
-                .zip(mixture.mass)
-                .map(|(atom, mass)| (*atom, (mass * scale) as f32))
-                .collect();
+            let entries: Vec<(u32, f32)> =
+                mixture.atoms.iter().zip(mixture.mass).map(|(atom, mass)| (*atom, (mass * scale) as f32)).collect();
             entries
         };
         let rows = Arc::new(SparseRows::new(n_atoms, (0..policies.len()).map(row))?);
@@ -93,9 +89,8 @@ impl TreatmentNet {
             )
         });
         let start = if shared.is_some() { params.delta_start } else { 1.0 };
-        let delta = (params.embedding != Embedding::Additive).then(|| {
-            layout.matrix(&format!("{name}.atom"), mixtures.atoms.len(), r, Init::Normal(start), delta)
-        });
+        let delta = (params.embedding != Embedding::Additive)
+            .then(|| layout.matrix(&format!("{name}.atom"), mixtures.atoms.len(), r, Init::Normal(start), delta));
         let n_out = params.effect_dim;
         let skip = (params.rho_skip || params.rho_hidden == 0)
             .then(|| layout.linear(&format!("{name}.skip"), r, n_out, Init::Uniform, rho));

@@ -29,12 +29,10 @@ impl Gain {
         let name = format!("g.{outcome}");
         let gate = (params.gate_penalty > 0.0)
             .then(|| layout.matrix(&format!("{name}.gate"), n_features, 1, Init::Constant(1.0), gates));
-        let first =
-            layout.dense(&format!("{name}.first"), n_features, params.hidden[0], Init::Uniform, group);
+        let first = layout.dense(&format!("{name}.first"), n_features, params.hidden[0], Init::Uniform, group);
         let mut widths = params.hidden.clone();
         widths.push(params.effect_dim);
-        let rest =
-            Mlp::new(layout, &name, &widths, Activation::Relu, Init::Uniform, group).dropout(params.dropout);
+        let rest = Mlp::new(layout, &name, &widths, Activation::Relu, Init::Uniform, group).dropout(params.dropout);
         Self { gate, first, rest, dropout: params.dropout, penalty: params.gate_penalty }
     }
 

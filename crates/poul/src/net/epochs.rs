@@ -106,10 +106,5 @@ fn remark(epoch: usize, last: Option<&Epoch>, least: Option<f64>) -> String {
         return String::new();
     };
     let number = |value: Option<f64>| value.map_or_else(|| "–".to_string(), |value| format!("{value:.5}"));
-    format!(
-        "epoch {}, loss {loss:.5}, validation {} (best {})",
-        epoch + 1,
-        number(*validation),
-        number(least)
-    )
+    format!("epoch {}, loss {loss:.5}, validation {} (best {})", epoch + 1, number(*validation), number(least))
 }

@@ -105,8 +105,7 @@ impl OutcomeModel {
         widths.push(1);
         let head = |outcome: usize| {
             let name = format!("m.{outcome}");
-            Mlp::new(&mut builder, &name, &widths, Activation::Relu, Init::Uniform, group)
-                .dropout(params.dropout)
+            Mlp::new(&mut builder, &name, &widths, Activation::Relu, Init::Uniform, group).dropout(params.dropout)
         };
         let network = OutcomeNet { heads: (0..n_outcomes).map(head).collect() };
         let layout = builder.finish()?;
@@ -128,16 +127,8 @@ impl OutcomeModel {
             let predicted = mean_prediction(&network, &layout, &weights, &SomeRows { x, rows: held })?;
             Ok(Some(squared_error(&predicted, outcomes, weight, held, n_outcomes)))
         };
-        let trained = train(
-            &mut trainer,
-            x,
-            rows,
-            &training,
-            &params.schedule,
-            &mut validate,
-            seed.child("order"),
-            progress,
-        )?;
+        let trained =
+            train(&mut trainer, x, rows, &training, &params.schedule, &mut validate, seed.child("order"), progress)?;
         Ok(Self { network, layout, weights: trained.weights, history: trained.history })
     }
 
@@ -185,13 +176,7 @@ fn mean_prediction(
     Ok(mean)
 }
 
-fn squared_error(
-    predicted: &[f32],
-    outcomes: &[f32],
-    weight: Option<&[f32]>,
-    rows: &[u32],
-    n_out: usize,
-) -> f64 {
+fn squared_error(predicted: &[f32], outcomes: &[f32], weight: Option<&[f32]>, rows: &[u32], n_out: usize) -> f64 {
     let (mut total, mut mass) = (0.0, 0.0);
     for (predicted, row) in predicted.chunks(n_out).zip(rows) {
         let row = *row as usize;
