@@ -218,7 +218,7 @@ pub(crate) struct Check {
 #[command(after_help = "Examples:
   poul fit rides/train.parquet --policies rides/policies.toml --outcome gmv,cost --out model.poul
   poul fit mail.csv --treatment segment --control 'No E-Mail' --outcome visit --out model.poul
-  poul fit profiles.csv --treatment-columns Job,Gender --outcome chosen --cluster id --out model.poul
+  poul fit cv.csv --treatment-columns Job,Gender --outcome chosen --cluster id --out model.poul
   poul fit train.parquet --config poul.toml --learner constant --out model.poul")]
 pub(crate) struct Fit {
     /// Parquet, CSV(.gz) or Arrow: a file, a folder or a quoted glob
@@ -251,14 +251,16 @@ pub(crate) struct Fit {
 }
 
 #[derive(ClapArgs)]
-#[command(after_help = "Examples:
+#[command(
+    after_help = "One row for each input row and policy: the id columns (or `row`, from 0), policy, against,
+effect_<outcome>, and with --interval lower_<outcome> and upper_<outcome>.
+
+Examples:
   poul effect model.poul users.parquet --policy T2 --against control --out effects.parquet
   poul effect model.poul users.parquet --policies new.toml --interval 0.9 --out effects.csv
   poul effect model.poul users.csv --policy 'Job=nurse, Gender=female' --out effects.csv
-  poul effect model.poul users.parquet --all --support --out effects.parquet
-
-One row for each input row and policy: the id columns (or `row`, from 0), policy, against,
-effect_<outcome>, and with --interval lower_<outcome> and upper_<outcome>.")]
+  poul effect model.poul users.parquet --all --support --out effects.parquet"
+)]
 pub(crate) struct Effect {
     /// Model file
     pub(crate) model: PathBuf,
@@ -313,9 +315,11 @@ pub(crate) struct Show {
   poul evaluate scored.parquet --effects tau --treatment arm --outcome gmv --against control
   poul evaluate scored.csv --effects T1=tau_t1 --effects T2=tau_t2 --outcome gmv --json metrics.json
   poul evaluate scored.csv --effects gmv:T1=a --effects cost:T1=b --outcome gmv,cost --cluster home")]
+#[command(override_usage = "poul evaluate [OPTIONS] MODEL DATA
+       poul evaluate [OPTIONS] --effects SPEC DATA")]
 pub(crate) struct Evaluate {
     /// A model and the data to score by it; or, with --effects, data with columns of effects
-    #[arg(value_name = "[MODEL] DATA", num_args = 1..=2, required = true)]
+    #[arg(value_name = "PATH", num_args = 1..=2, required = true)]
     pub(crate) paths: Vec<String>,
     /// Column of predicted effects: COL, POLICY=COL or OUTCOME:POLICY=COL (repeatable)
     #[arg(long, value_name = "SPEC")]
