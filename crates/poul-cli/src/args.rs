@@ -1,8 +1,12 @@
 //! The flags of every command, as typed. `settings` turns them into checked settings.
 
+mod model;
+
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+pub(crate) use self::model::{Effect, Fit, Show};
 
 /// Uplift estimation for combinatorial treatments: from Parquet to a decision one can trust.
 #[derive(Parser)]
@@ -216,106 +220,15 @@ pub(crate) struct Check {
 
 #[derive(ClapArgs)]
 #[command(after_help = "Examples:
-  poul fit rides/train.parquet --policies rides/policies.toml --outcome gmv,cost --out model.poul
-  poul fit mail.csv --treatment segment --control 'No E-Mail' --outcome visit --out model.poul
-  poul fit profiles.csv --treatment-columns Job,Gender --outcome chosen --cluster id --out model.poul
-  poul fit train.parquet --config poul.toml --learner constant --out model.poul")]
-pub(crate) struct Fit {
-    /// Parquet, CSV(.gz) or Arrow: a file, a folder or a quoted glob
-    pub(crate) data: String,
-    /// Model file to write
-    #[arg(long, value_name = "FILE")]
-    pub(crate) out: PathBuf,
-    /// Learner [default: poul]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) learner: Option<String>,
-    /// Named set of defaults, such as `paper`
-    #[arg(long, value_name = "NAME")]
-    pub(crate) preset: Option<String>,
-    /// Members of the ensemble: `members` under [model]
-    #[arg(long, value_name = "N")]
-    pub(crate) members: Option<usize>,
-    /// Most passes over the data: `epochs` under [training]
-    #[arg(long, value_name = "N")]
-    pub(crate) epochs: Option<usize>,
-    /// Folds of cross-fitting: `folds` under [training]
-    #[arg(long, value_name = "K")]
-    pub(crate) folds: Option<usize>,
-    /// Step size: `learning_rate` under [training]
-    #[arg(long, value_name = "X", allow_negative_numbers = true)]
-    pub(crate) learning_rate: Option<f64>,
-    #[command(flatten)]
-    pub(crate) policy: PolicyArgs,
-    #[command(flatten)]
-    pub(crate) roles: RoleArgs,
-}
-
-#[derive(ClapArgs)]
-#[command(after_help = "Examples:
-  poul effect model.poul users.parquet --policy T2 --against control --out effects.parquet
-  poul effect model.poul users.parquet --policies new.toml --interval 0.9 --out effects.csv
-  poul effect model.poul users.csv --policy 'Job=nurse, Gender=female' --out effects.csv
-  poul effect model.poul users.parquet --all --support --out effects.parquet
-
-One row for each input row and policy: the id columns (or `row`, from 0), policy, against,
-effect_<outcome>, and with --interval lower_<outcome> and upper_<outcome>.")]
-pub(crate) struct Effect {
-    /// Model file
-    pub(crate) model: PathBuf,
-    /// Rows to score: Parquet, CSV(.gz) or Arrow
-    pub(crate) data: String,
-    /// Table to write: .parquet or .csv
-    #[arg(long, value_name = "FILE")]
-    pub(crate) out: PathBuf,
-    /// Policy, or combination of factorial columns (repeatable) [default: those of --policies, or all]
-    #[arg(long, value_name = "NAME", conflicts_with = "all")]
-    pub(crate) policy: Vec<String>,
-    /// Every policy, the model's and those of --policies
-    #[arg(long)]
-    pub(crate) all: bool,
-    /// The policy compared with [default: the model's control]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) against: Option<String>,
-    /// Bounds at this level from the spread of the ensemble: how else training could have come out
-    #[arg(long, value_name = "P", allow_negative_numbers = true)]
-    pub(crate) interval: Option<f64>,
-    /// Print how well the training data support each policy, and add the column unseen_share
-    #[arg(long)]
-    pub(crate) support: bool,
-    /// Score policies on atoms that no training row carried, which count as zero; adds the column unseen_share
-    #[arg(long)]
-    pub(crate) allow_unseen: bool,
-    /// Rows to keep, such as 'core = 1 and city != "Rome"'
-    #[arg(long, value_name = "EXPR")]
-    pub(crate) population: Option<String>,
-    /// Columns that identify a row [default: those the model was fitted with, or the row's number]
-    #[arg(long, value_name = "COL,…", value_delimiter = ',')]
-    pub(crate) id: Vec<String>,
-    #[command(flatten)]
-    pub(crate) policy_files: PolicyArgs,
-}
-
-#[derive(ClapArgs)]
-#[command(after_help = "Examples:
-  poul show model.poul
-  poul show model.poul --json")]
-pub(crate) struct Show {
-    /// Model file
-    pub(crate) model: PathBuf,
-    /// JSON on stdout
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(ClapArgs)]
-#[command(after_help = "Examples:
   poul evaluate model.poul test.parquet --json metrics.json
   poul evaluate scored.parquet --effects tau --treatment arm --outcome gmv --against control
   poul evaluate scored.csv --effects T1=tau_t1 --effects T2=tau_t2 --outcome gmv --json metrics.json
   poul evaluate scored.csv --effects gmv:T1=a --effects cost:T1=b --outcome gmv,cost --cluster home")]
+#[command(override_usage = "poul evaluate [OPTIONS] MODEL DATA
+       poul evaluate [OPTIONS] --effects SPEC DATA")]
 pub(crate) struct Evaluate {
     /// A model and the data to score by it; or, with --effects, data with columns of effects
-    #[arg(value_name = "[MODEL] DATA", num_args = 1..=2, required = true)]
+    #[arg(value_name = "PATH", num_args = 1..=2, required = true)]
     pub(crate) paths: Vec<String>,
     /// Column of predicted effects: COL, POLICY=COL or OUTCOME:POLICY=COL (repeatable)
     #[arg(long, value_name = "SPEC")]

@@ -1,5 +1,7 @@
 //! Effects of a whole table: every row and policy, in order, whatever the threads and the pieces; and arm means.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 use std::path::Path;
 use std::sync::Arc;
 

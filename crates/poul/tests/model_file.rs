@@ -1,5 +1,7 @@
 //! The model file: it survives, it is the same for the same fit, old ones load, and damage is told.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 use std::path::{Path, PathBuf};
 
 use poul::data::{Budget, EncoderParams, Need, Roles, Source};

@@ -1,5 +1,7 @@
 //! The outcome model: what it may learn from, in which units, by which loss, and its stored form.
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 use std::collections::BTreeMap;
 
 use poul::net::{DenseRows, Schedule};

@@ -1,0 +1,102 @@
+//! The flags of the commands that make and use a model file.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+
+use super::{PolicyArgs, RoleArgs};
+
+#[derive(ClapArgs)]
+#[command(after_help = "Examples:
+  poul fit rides/train.parquet --policies rides/policies.toml --outcome gmv,cost --out model.poul
+  poul fit mail.csv --treatment segment --control 'No E-Mail' --outcome visit --out model.poul
+  poul fit cv.csv --treatment-columns Job,Gender --outcome chosen --cluster id --out model.poul
+  poul fit train.parquet --config poul.toml --learner constant --out model.poul")]
+pub(crate) struct Fit {
+    /// Parquet, CSV(.gz) or Arrow: a file, a folder or a quoted glob
+    pub(crate) data: String,
+    /// Model file to write
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// Learner [default: poul]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) learner: Option<String>,
+    /// Named set of defaults, such as `paper`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) preset: Option<String>,
+    /// Members of the ensemble: `members` under [model]
+    #[arg(long, value_name = "N")]
+    pub(crate) members: Option<usize>,
+    /// Most passes over the data: `epochs` under [training]
+    #[arg(long, value_name = "N")]
+    pub(crate) epochs: Option<usize>,
+    /// Folds of cross-fitting: `folds` under [training]
+    #[arg(long, value_name = "K")]
+    pub(crate) folds: Option<usize>,
+    /// Step size: `learning_rate` under [training]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub(crate) learning_rate: Option<f64>,
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
+    #[command(flatten)]
+    pub(crate) roles: RoleArgs,
+}
+
+#[derive(ClapArgs)]
+#[command(
+    after_help = "One row for each input row and policy: the id columns (or `row`, from 0), policy, against,
+effect_<outcome>, and with --interval lower_<outcome> and upper_<outcome>.
+
+Examples:
+  poul effect model.poul users.parquet --policy T2 --against control --out effects.parquet
+  poul effect model.poul users.parquet --policies new.toml --interval 0.9 --out effects.csv
+  poul effect model.poul users.csv --policy 'Job=nurse, Gender=female' --out effects.csv
+  poul effect model.poul users.parquet --all --support --out effects.parquet"
+)]
+pub(crate) struct Effect {
+    /// Model file
+    pub(crate) model: PathBuf,
+    /// Rows to score: Parquet, CSV(.gz) or Arrow
+    pub(crate) data: String,
+    /// Table to write: .parquet or .csv
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// Policy, or combination of factorial columns (repeatable) [default: those of --policies, or all]
+    #[arg(long, value_name = "NAME", conflicts_with = "all")]
+    pub(crate) policy: Vec<String>,
+    /// Every policy, the model's and those of --policies
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// The policy compared with [default: the model's control]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) against: Option<String>,
+    /// Bounds at this level from the spread of the ensemble: how else training could have come out
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    pub(crate) interval: Option<f64>,
+    /// Print how well the training data support each policy, and add the column unseen_share
+    #[arg(long)]
+    pub(crate) support: bool,
+    /// Score policies on atoms that no training row carried, which count as zero; adds the column unseen_share
+    #[arg(long)]
+    pub(crate) allow_unseen: bool,
+    /// Rows to keep, such as 'core = 1 and city != "Rome"'
+    #[arg(long, value_name = "EXPR")]
+    pub(crate) population: Option<String>,
+    /// Columns that identify a row [default: those the model was fitted with, or the row's number]
+    #[arg(long, value_name = "COL,…", value_delimiter = ',')]
+    pub(crate) id: Vec<String>,
+    #[command(flatten)]
+    pub(crate) policy_files: PolicyArgs,
+}
+
+#[derive(ClapArgs)]
+#[command(after_help = "Examples:
+  poul show model.poul
+  poul show model.poul --json")]
+pub(crate) struct Show {
+    /// Model file
+    pub(crate) model: PathBuf,
+    /// JSON on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
