@@ -1,5 +1,7 @@
 //! The outcome model: what it may learn from, in which units, by which loss, and its stored form.
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 use std::collections::BTreeMap;
 
 use poul::net::{DenseRows, Schedule};
@@ -29,7 +31,13 @@ fn world(n_rows: usize) -> (Vec<f32>, Vec<f32>) {
 
 fn params() -> OutcomeParams {
     let schedule = Schedule { batch_rows: 128, epochs: 20, patience: 3, ..Schedule::default() };
-    OutcomeParams { hidden: vec![32, 16], learning_rate: 3e-3, members: 1, schedule, ..OutcomeParams::default() }
+    OutcomeParams {
+        hidden: vec![32, 16],
+        learning_rate: 3e-3,
+        members: 1,
+        schedule,
+        ..OutcomeParams::default()
+    }
 }
 
 /// Settings that memorise.
@@ -200,7 +208,8 @@ fn given_predictions_are_passed_through_and_their_outcome_is_not_fitted() {
 fn a_dragonnet_fits_outcomes_beside_policies() {
     let (x, y) = world(1500);
     // Assignment follows the features; extra rows have no policy.
-    let policy: Vec<u32> = x.chunks(P).take(1200).map(|x| u32::from(x[0] > 0.0) + u32::from(x[4] > 1.0)).collect();
+    let policy: Vec<u32> =
+        x.chunks(P).take(1200).map(|x| u32::from(x[0] > 0.0) + u32::from(x[4] > 1.0)).collect();
     let (inside, outside) =
         (DenseRows::new(&x[..1200 * P], P).unwrap(), DenseRows::new(&x[1200 * P..], P).unwrap());
     let extra = ExtraRows { x: &outside, outcomes: &y[1200..], weight: None, cluster: None };
@@ -231,7 +240,9 @@ fn threads_do_not_matter() {
     let x = DenseRows::new(&x, P).unwrap();
     let run = |n_threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
-        pool.install(|| fit(&OutcomeProblem::new(&x, &y, &SQUARED), 3, OutcomeParams { members: 2, ..params() }))
+        pool.install(|| {
+            fit(&OutcomeProblem::new(&x, &y, &SQUARED), 3, OutcomeParams { members: 2, ..params() })
+        })
     };
     let (one, two) = (run(1), run(2));
     assert!(one.predicted.iter().zip(&two.predicted).all(|(a, b)| a.to_bits() == b.to_bits()));
@@ -281,7 +292,9 @@ fn what_does_not_fit_together_is_an_error() {
     let x = DenseRows::new(&x, P).unwrap();
     let folds = Folds::deal(50, None, 3, Seed::new(1));
     let told = |problem: OutcomeProblem<'_>| {
-        fit_outcome(&problem, &folds, &params().check().unwrap(), Seed::new(2), &Silent).unwrap_err().to_string()
+        fit_outcome(&problem, &folds, &params().check().unwrap(), Seed::new(2), &Silent)
+            .unwrap_err()
+            .to_string()
     };
     let problem = OutcomeProblem::new(&x, &y, &SQUARED);
     assert!(told(OutcomeProblem { losses: &[], ..problem }).contains("no outcome"));
@@ -297,5 +310,7 @@ fn what_does_not_fit_together_is_an_error() {
     assert!(told(OutcomeProblem { given: &given, ..problem }).contains("row 10: the prediction"));
     let narrow = DenseRows::new(&[0.0; 2], 2).unwrap();
     let extra = ExtraRows { x: &narrow, outcomes: &[1.0], weight: None, cluster: None };
-    assert!(told(OutcomeProblem { extra: Some(extra), ..problem }).contains("2 encoded features instead of 6"));
+    assert!(
+        told(OutcomeProblem { extra: Some(extra), ..problem }).contains("2 encoded features instead of 6")
+    );
 }

@@ -1,5 +1,7 @@
 //! The propensity: by design, from a table, from columns, and learned where nobody randomised.
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -8,7 +10,7 @@ use poul::data::{Budget, Columns, Dataset, EncoderParams, Need, Roles, Source, n
 use poul::net::{DenseRows, Schedule};
 use poul::nuisance::{
     Assignment, AssignmentDesign, Folds, Propensity, PropensityColumn, PropensityFit, PropensityManifest,
-    PropensityModels, PropensityParams, StratumTable, fit_propensity,
+    PropensityModels, PropensityParams, fit_propensity,
 };
 use poul::policy::PolicySet;
 use poul::simulate::{Simulation, run};
@@ -74,7 +76,11 @@ impl Progress for Warnings {
 }
 
 /// A simulated folder, and its training or test rows.
-fn read(folder: &Path, file: &str, encoder: Option<&poul::data::Encoder>) -> (Dataset, poul::data::Encoder, Columns) {
+fn read(
+    folder: &Path,
+    file: &str,
+    encoder: Option<&poul::data::Encoder>,
+) -> (Dataset, poul::data::Encoder, Columns) {
     let source = Source::open(folder.join(file).to_str().unwrap()).unwrap();
     let roles = Roles { outcome: vec!["y".into()], ..Roles::default() };
     let columns = roles.check(source.schema(), Need::FIT).unwrap();
@@ -82,7 +88,8 @@ fn read(folder: &Path, file: &str, encoder: Option<&poul::data::Encoder>) -> (Da
     match encoder {
         None => {
             let params = EncoderParams::default().check().unwrap();
-            let (data, encoder) = Dataset::read_and_fit(&source, &columns, &params, &budget, &Silent).unwrap();
+            let (data, encoder) =
+                Dataset::read_and_fit(&source, &columns, &params, &budget, &Silent).unwrap();
             (data, encoder, columns)
         }
         Some(encoder) => {
@@ -163,7 +170,7 @@ fn random_assignment_cannot_be_predicted_out_of_fold() {
     let policy: Vec<u32> = (0..600).map(|_| rng.random_range(0..3)).collect();
     let names = names(3);
     let assignment = Assignment::new(&names, &policy);
-    let schedule = Schedule { batch_rows: 64, epochs: 60, patience: 0, min_steps: 1 };
+    let schedule = Schedule { batch_rows: 64, epochs: 100, patience: 0, min_steps: 1 };
     let greedy = PropensityParams {
         hidden: vec![64],
         dropout: 0.0,
@@ -176,7 +183,7 @@ fn random_assignment_cannot_be_predicted_out_of_fold() {
     let gain = |fit: PropensityFit| fit.report.log_loss_of_shares - fit.report.log_loss;
     let inside = gain(softmax(&x, &assignment, 1, greedy.clone(), &Silent));
     let outside = gain(softmax(&x, &assignment, 3, greedy, &Silent));
-    assert!(inside > 0.2 && outside < 0.0, "{inside} {outside}");
+    assert!(inside > 0.1 && outside < 0.0, "{inside} {outside}");
     let careful = softmax(&x, &assignment, 3, params(), &Silent);
     assert!(careful.report.effective_share > 0.97, "{}", careful.report.effective_share);
     assert!(gain(careful).abs() < 0.02);
@@ -212,7 +219,7 @@ fn clipping_is_counted_and_holds() {
     let fit = softmax(&x, &assignment, 3, params.clone(), &warnings);
     let all = (0..1500).map(|row| fit.propensity.of_row(row, 2));
     let lowest = all.clone().flatten().copied().fold(1.0, f32::min);
-    let at_floor = all.filter(|row| row.iter().any(|value| *value == 0.04)).count();
+    let at_floor = all.filter(|row| row.contains(&0.04)).count();
     assert!(lowest == 0.04 && at_floor > 500, "{lowest} {at_floor}");
     assert_eq!((fit.report.clipped_rows, fit.report.clipped_share), (at_floor, at_floor as f64 / 1500.0));
     assert!(fit.report.clipped_own_rows < 50);
@@ -236,7 +243,10 @@ fn a_policy_that_a_fold_lacks_has_its_share_and_a_warning() {
     assert_eq!(fit.report.absent[0].policies, ["t3"]);
     for row in 90..135 {
         let found = fit.propensity.of_row(row, 4);
-        assert!((found[3] - 0.05).abs() < 1e-6 && (found.iter().sum::<f32>() - 1.0).abs() < 1e-5, "{found:?}");
+        assert!(
+            (found[3] - 0.05).abs() < 1e-6 && (found.iter().sum::<f32>() - 1.0).abs() < 1e-5,
+            "{found:?}"
+        );
     }
     assert!(warnings.0.into_inner().unwrap().iter().any(|text| text.contains("`t3`")));
     // Rare policies share a class and need no warning.
@@ -252,7 +262,8 @@ fn a_policy_that_a_fold_lacks_has_its_share_and_a_warning() {
 fn many_policies_share_the_last_class() {
     let (x, policy, _) = world(1200);
     // Sixty policies: the first two split in thirty each.
-    let split: Vec<u32> = policy.iter().enumerate().map(|(row, t)| t.min(&1) * 30 + row as u32 % 30).collect();
+    let split: Vec<u32> =
+        policy.iter().enumerate().map(|(row, t)| t.min(&1) * 30 + row as u32 % 30).collect();
     let names = names(60);
     let assignment = Assignment::new(&names, &split);
     let params = PropensityParams { max_classes: 10, min_rows: 1, ..params() };
@@ -269,8 +280,9 @@ fn weights_are_duplicated_rows() {
     let (x, policy, _) = world(240);
     let weight: Vec<f32> = (0..240).map(|row| (row % 3) as f32).collect();
     let copies: Vec<usize> = (0..240).flat_map(|row| vec![row; row % 3]).collect();
-    let schedule = Schedule { batch_rows: 1000, epochs: 30, patience: 0, min_steps: 1 };
-    let params = PropensityParams { dropout: 0.0, min_rows: 1, schedule, learning_rate: 1e-2, ..params() };
+    // One batch of all rows and no dropout: the order of rows is then a matter of rounding.
+    let schedule = Schedule { batch_rows: 1000, epochs: 100, patience: 0, min_steps: 1 };
+    let params = PropensityParams { dropout: 0.0, min_rows: 1, schedule, learning_rate: 1e-3, ..params() };
     let cluster: Vec<u32> = (0..240).collect();
     let names = names(3);
     let assignment =
@@ -280,13 +292,16 @@ fn weights_are_duplicated_rows() {
     let copied: Vec<u32> = copies.iter().map(|row| policy[*row]).collect();
     let cluster: Vec<u32> = copies.iter().map(|row| *row as u32).collect();
     let assignment = Assignment { cluster: Some(&cluster), ..Assignment::new(&names, &copied) };
-    let repeated = softmax(&copied_x, &assignment, 2, params, &Silent);
+    let repeated = softmax(&copied_x, &assignment, 2, params.clone(), &Silent);
     for (row, copy) in copies.iter().enumerate() {
         let pair = repeated.propensity.of_row(row, 3).iter().zip(weighted.propensity.of_row(*copy, 3));
-        pair.for_each(|(a, b)| assert!((a - b).abs() < 2e-3, "{a} {b}"));
+        pair.for_each(|(a, b)| assert!((a - b).abs() < 1e-4, "{a} {b}"));
     }
-    assert!((repeated.report.log_loss - weighted.report.log_loss).abs() < 1e-3);
-    assert!((repeated.report.effective_share - weighted.report.effective_share).abs() < 1e-3);
+    assert!((repeated.report.log_loss - weighted.report.log_loss).abs() < 1e-4);
+    assert!((repeated.report.effective_share - weighted.report.effective_share).abs() < 1e-4);
+    let unweighted =
+        softmax(&x, &Assignment { cluster: None, ..Assignment::new(&names, &policy) }, 2, params, &Silent);
+    assert!((unweighted.report.log_loss - weighted.report.log_loss).abs() > 1e-3, "weights matter");
 }
 
 #[test]
@@ -328,7 +343,8 @@ fn designs_give_the_propensity_they_name() {
     let (names, policy) = (names(3), [0, 1, 1, 2]);
     let assignment = Assignment::new(&names, &policy);
     let params = PropensityParams::default().check().unwrap();
-    let fit = |design: &AssignmentDesign<'_>| fit_propensity(&assignment, design, &params, Seed::new(1), &Silent);
+    let fit =
+        |design: &AssignmentDesign<'_>| fit_propensity(&assignment, design, &params, Seed::new(1), &Silent);
     let shares = fit(&AssignmentDesign::Randomized).unwrap();
     assert_eq!(shares.propensity, Propensity::Shares(vec![0.25, 0.5, 0.25]));
     assert!((shares.report.effective_share - 1.0).abs() < 1e-12 && shares.models.is_none());
@@ -345,75 +361,4 @@ fn designs_give_the_propensity_they_name() {
     let weightless = Assignment { weight: Some(&[0.0; 4]), ..assignment };
     let error = fit_propensity(&weightless, &AssignmentDesign::Randomized, &params, Seed::new(1), &Silent);
     assert!(error.unwrap_err().to_string().contains("weights are zero"));
-}
-
-#[test]
-fn the_table_of_a_stratified_simulation_is_read() {
-    let folder = tempfile::tempdir().unwrap();
-    let simulation = Simulation {
-        scenario: "stratified".into(),
-        rows: 20_000,
-        features: Some(8),
-        policies: Some(5),
-        ..Simulation::default()
-    };
-    run(&simulation.check().unwrap(), folder.path(), &Silent).unwrap();
-    let set = PolicySet::read(&folder.path().join("policies.toml"), None).unwrap();
-    let source = Source::open(folder.path().join("train.parquet").to_str().unwrap()).unwrap();
-    let roles =
-        Roles { outcome: vec!["y".into()], stratum: Some("stratum".into()), ..Roles::default() };
-    let columns = roles.check(source.schema(), Need::FIT).unwrap();
-    let encoder = EncoderParams::default().check().unwrap();
-    let (data, _) =
-        Dataset::read_and_fit(&source, &columns, &encoder, &Budget::of(1 << 30), &Silent).unwrap();
-    let policy = policies_of(&data, &set);
-    let table = StratumTable::open(folder.path().join("strata.csv").to_str().unwrap(), set.names()).unwrap();
-    assert_eq!(table.strata().collect::<Vec<_>>(), ["s1", "s2", "s3", "s4", "s5"]);
-    let assignment = Assignment::new(set.names(), &policy);
-    let (stratum, labels) = (data.stratum.as_ref().unwrap(), data.stratum_labels.names());
-    let given = table.propensity(stratum, labels, &assignment).unwrap();
-    let estimated = Propensity::strata(&policy, stratum, labels.len(), None, set.len());
-    for row in 0..policy.len() {
-        let pair = given.of_row(row, set.len()).iter().zip(estimated.of_row(row, set.len()));
-        pair.for_each(|(given, estimated)| assert!((given - estimated).abs() < 0.04, "{given} {estimated}"));
-    }
-}
-
-#[test]
-fn what_is_wrong_with_a_table_of_strata_is_told() {
-    let folder = tempfile::tempdir().unwrap();
-    let names = ["control", "t1"].map(String::from);
-    let open = |text: &str| {
-        let path = folder.path().join("strata.csv");
-        std::fs::write(&path, format!("stratum,policy,probability\n{text}")).unwrap();
-        StratumTable::open(path.to_str().unwrap(), &names)
-    };
-    let told = |text: &str| {
-        let error = open(text).unwrap_err();
-        assert!(error.hint_text().is_some() && error.to_string().contains("strata.csv: "), "{error}");
-        error.to_string()
-    };
-    assert!(told("a,control,0.5\na,t1,0.4\n").contains("stratum `a`: the probabilities sum to 0.9, not 1"));
-    assert!(told("a,control,0.5\na,t2,0.5\n").contains("row 2: unknown policy `t2`"));
-    assert!(told("a,control,1.5\na,t1,-0.5\n").contains("row 1: the probability is 1.5"));
-    assert!(told("a,control,0.5\na,control,0.5\n").contains("row 2: policy `control` has two"));
-    assert!(told("a,control,0.5\na,t1,\n").contains("row 2: the probability is null"));
-    assert!(told("a,control,half\na,t1,half\n").contains("column `probability`"));
-    let path = folder.path().join("other.csv");
-    std::fs::write(&path, "stratum,policy\na,control\n").unwrap();
-    let error = StratumTable::open(path.to_str().unwrap(), &names).unwrap_err();
-    assert!(error.to_string().contains("`probability`"), "{error}");
-
-    let table = open("a,control,1\nb,control,0.5\nb,t1,0.5\n").unwrap();
-    assert_eq!(table.probabilities("a"), Some([1.0, 0.0].as_slice()));
-    let labels: [Arc<str>; 2] = ["b".into(), "a".into()];
-    let given = |stratum: &[u32], labels: &[Arc<str>], policy: &[u32]| {
-        table.propensity(stratum, labels, &Assignment::new(&names, policy))
-    };
-    assert_eq!(given(&[0, 1], &labels, &[1, 0]).unwrap().of_row(1, 2), [1.0, 0.0]);
-    let error = given(&[0, 1], &labels, &[1, 1]).unwrap_err();
-    assert!(error.to_string().contains("row 2 of the data: policy `t1` has probability 0 in stratum `a`"));
-    let labels: [Arc<str>; 2] = ["b".into(), "c".into()];
-    let error = given(&[0, 1], &labels, &[1, 1]).unwrap_err();
-    assert!(error.to_string().contains("row 2 of the data: unknown stratum `c`"), "{error}");
 }

@@ -145,7 +145,12 @@ fn remark(epoch: usize, last: Option<&Epoch>, least: Option<f64>) -> String {
         return String::new();
     };
     let number = |value: Option<f64>| value.map_or_else(|| "–".to_string(), |value| format!("{value:.5}"));
-    format!("epoch {}, loss {loss:.5}, validation {} (best {})", epoch + 1, number(*validation), number(least))
+    format!(
+        "epoch {}, loss {loss:.5}, validation {} (best {})",
+        epoch + 1,
+        number(*validation),
+        number(least)
+    )
 }
 
 #[cfg(test)]
@@ -153,9 +158,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::net::{
-        Activation, AdamParams, Batch, DenseRows, Init, Layout, Mlp, Tape, TrainerParams,
-    };
+    use crate::net::{Activation, AdamParams, Batch, DenseRows, Init, Layout, Mlp, Tape, TrainerParams};
     use crate::{Kind, Silent};
 
     /// y = 2x on `n_rows` rows by a linear network; gives what `train` gave and the steps it took.

@@ -71,16 +71,8 @@ impl Fit<'_> {
         };
         progress.start(&self.stage, "rows", Some(self.schedule.most_rows(self.rows.len())));
         let order = seed.child("order");
-        let trained = train(
-            &mut trainer,
-            self.x,
-            self.rows,
-            self.loss,
-            self.schedule,
-            &mut validate,
-            order,
-            progress,
-        )?;
+        let trained =
+            train(&mut trainer, self.x, self.rows, self.loss, self.schedule, &mut validate, order, progress)?;
         progress.finish();
         let ensemble = Ensemble { layout, weights: trained.weights };
         Ok(Fitted { ensemble, history: trained.history, best: trained.best })

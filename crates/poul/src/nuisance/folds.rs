@@ -57,7 +57,8 @@ impl Folds {
         }
         let first = self.of_row.first();
         if self.n_folds > 1 && self.of_row.iter().all(|fold| Some(fold) == first) {
-            let error = Error::input(format!("{} folds of a single unit leave no rows to fit on", self.n_folds));
+            let error =
+                Error::input(format!("{} folds of a single unit leave no rows to fit on", self.n_folds));
             return Err(error.hint("set the number of folds to 1, or check the cluster column"));
         }
         Ok(())

@@ -11,12 +11,12 @@ mod rows;
 pub use ensemble::{FindTensor, Tensor};
 pub use folds::Folds;
 pub use outcome::{
-    ExtraRows, OutcomeFit, OutcomeKind, OutcomeLoss, OutcomeManifest, OutcomeModel, OutcomeModels, OutcomeParams,
-    OutcomeProblem, ValidOutcomeParams, cross_fit, fit_outcome,
+    ExtraRows, OutcomeFit, OutcomeKind, OutcomeLoss, OutcomeManifest, OutcomeModel, OutcomeModels,
+    OutcomeParams, OutcomeProblem, ValidOutcomeParams, cross_fit, fit_outcome,
 };
 pub use propensity::{
     AbsentPolicies, Assignment, AssignmentDesign, PolicyOverlap, Propensity, PropensityColumn, PropensityFit,
-    PropensityManifest, PropensityModels, PropensityParams, PropensityReport, StratumTable, ValidPropensityParams,
-    fit_propensity,
+    PropensityManifest, PropensityModels, PropensityParams, PropensityReport, StratumTable,
+    ValidPropensityParams, fit_propensity,
 };
 pub(crate) use rows::SomeRows;

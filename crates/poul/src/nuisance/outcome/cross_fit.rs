@@ -61,7 +61,8 @@ pub fn fit_outcome(
         losses: fitted.iter().map(|outcome| problem.losses[*outcome]).collect(),
         n_classes,
     };
-    let pool = Pool { x, outcomes: pooled_outcomes(problem, &fitted), weight: pooled_weight(problem), policy };
+    let pool =
+        Pool { x, outcomes: pooled_outcomes(problem, &fitted), weight: pooled_weight(problem), policy };
     let held_of = Folds::deal(n_rows, problem.cluster, HELD_PARTS, seed.child("validation"));
     let n_models = if fitted.is_empty() { 0 } else { folds.n_folds };
     let mut models = Vec::with_capacity(n_models);
@@ -122,7 +123,8 @@ fn pooled_weight<'a>(problem: &OutcomeProblem<'a>) -> Option<Cow<'a, [f32]>> {
     if problem.weight.is_none() && extra.weight.is_none() {
         return None;
     }
-    let of = |weight: Option<&[f32]>, n_rows: usize| weight.map_or_else(|| vec![1.0; n_rows], <[f32]>::to_vec);
+    let of =
+        |weight: Option<&[f32]>, n_rows: usize| weight.map_or_else(|| vec![1.0; n_rows], <[f32]>::to_vec);
     let mut weight = of(problem.weight, problem.x.n_rows());
     weight.extend(of(extra.weight, extra.x.n_rows()));
     Some(Cow::Owned(weight))

@@ -47,9 +47,9 @@ pub struct OutcomeParams {
     pub policy_weight: f32,
     /// Dropout after each hidden layer. Default 0.1; in [0, 1).
     pub dropout: f32,
-    /// Learning rate. Default 1e-3; above 0.
+    /// Learning rate. Default 2e-3; above 0.
     pub learning_rate: f32,
-    /// Decoupled weight decay. Default 0.05; at least 0.
+    /// Decoupled weight decay. Default 1; at least 0.
     pub weight_decay: f32,
     /// Decay of the running average of weights. Default 0.995; in [0, 1).
     pub average: f32,
@@ -67,8 +67,8 @@ impl Default for OutcomeParams {
             head_hidden: vec![64],
             policy_weight: 0.1,
             dropout: 0.1,
-            learning_rate: 1e-3,
-            weight_decay: 0.05,
+            learning_rate: 2e-3,
+            weight_decay: 1.0,
             average: 0.995,
             members: 2,
             schedule: Schedule { epochs: 40, patience: 4, ..Schedule::default() },

@@ -53,7 +53,9 @@ impl OutcomeModels {
             let values = given.iter().find(|(given, values)| *given == outcome && values.len() == n_rows);
             let Some((_, values)) = values else {
                 let error = Error::input(format!("there is no prediction of outcome {}", outcome + 1));
-                return Err(error.hint("its predictions were a column of the training data: give it here too"));
+                return Err(
+                    error.hint("its predictions were a column of the training data: give it here too")
+                );
             };
             let column = predicted.iter_mut().skip(outcome).step_by(self.n_outcomes);
             column.zip(*values).for_each(|(predicted, value)| *predicted = *value);

@@ -7,6 +7,7 @@ use crate::nuisance::Folds;
 use crate::nuisance::outcome::problem::check_weights;
 use crate::{Error, Progress, Result, Seed};
 
+use super::Propensity;
 use super::clip::Clipped;
 use super::columns::PropensityColumn;
 use super::cross_fit::fit_softmax;
@@ -14,7 +15,6 @@ use super::params::ValidPropensityParams;
 use super::report::PropensityReport;
 use super::stored::PropensityModels;
 use super::stratum_table::StratumTable;
-use super::Propensity;
 
 /// Who was given what.
 #[derive(Clone, Copy, Debug)]

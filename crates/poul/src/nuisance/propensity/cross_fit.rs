@@ -52,8 +52,7 @@ pub(super) fn fit_softmax(
         return Err(Error::input("too many rows and policies for a table of propensities"));
     };
     let PropensityParams { min_rows, max_classes, .. } = *params;
-    let classes =
-        PolicyClasses::new(assignment.policy, assignment.weight, n_policies, min_rows, max_classes);
+    let classes = PolicyClasses::new(assignment.policy, assignment.weight, n_policies, min_rows, max_classes);
     let class = classes.of_rows(assignment.policy);
     let shape = Shape {
         n_features: x.n_cols(),

@@ -10,14 +10,14 @@ use crate::{Error, Result};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PropensityParams {
-    /// Widths of the hidden layers beside the linear part; none: multinomial logistic regression. Default 64; each 1
-    /// to 65,536.
+    /// Widths of the hidden layers beside the linear part; none: multinomial logistic regression. Default 64, 32;
+    /// each 1 to 65,536.
     pub hidden: Vec<usize>,
     /// Dropout after each hidden layer. Default 0.1; in [0, 1).
     pub dropout: f32,
-    /// Learning rate. Default 2e-3; above 0.
+    /// Learning rate. Default 4e-3; above 0.
     pub learning_rate: f32,
-    /// Decoupled weight decay, which pulls π(t | x) towards the shares of policies. Default 0.1; at least 0.
+    /// Decoupled weight decay, which pulls π(t | x) towards the shares of policies. Default 1; at least 0.
     pub weight_decay: f32,
     /// Decay of the running average of weights. Default 0.995; in [0, 1).
     pub average: f32,
@@ -39,10 +39,10 @@ pub struct PropensityParams {
 impl Default for PropensityParams {
     fn default() -> Self {
         Self {
-            hidden: vec![64],
+            hidden: vec![64, 32],
             dropout: 0.1,
-            learning_rate: 2e-3,
-            weight_decay: 0.1,
+            learning_rate: 4e-3,
+            weight_decay: 1.0,
             average: 0.995,
             members: 2,
             clip: 0.01,
@@ -83,6 +83,9 @@ impl PropensityParams {
             learning_rate: self.learning_rate,
             weight_decay: self.weight_decay,
             average: Some(self.average),
+            // At the start π is the shares, so the gradient of the intercepts is 0 but for rounding, which the usual
+            // 1e-8 would turn into full steps.
+            epsilon: 1e-6,
             ..AdamParams::default()
         }
     }

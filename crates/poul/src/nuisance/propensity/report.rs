@@ -150,8 +150,11 @@ mod tests {
         let (names, policy) = (["a", "b"].map(String::from), [0, 0, 0, 1]);
         let assignment = Assignment::new(&names, &policy);
         let table = vec![0.9, 0.1, 0.9, 0.1, 0.1, 0.9, 0.5, 0.5];
-        let report =
-            PropensityReport::new(&Propensity::Rows(Arc::new(table)), &assignment, Clipped { n_rows: 1, n_own: 1 });
+        let report = PropensityReport::new(
+            &Propensity::Rows(Arc::new(table)),
+            &assignment,
+            Clipped { n_rows: 1, n_own: 1 },
+        );
         let a = &report.policies[0];
         // Weights 1/0.9, 1/0.9, 10.
         let expected = (2.0 / 0.9 + 10.0_f64).powi(2) / (3.0 * (2.0 / 0.81 + 100.0));

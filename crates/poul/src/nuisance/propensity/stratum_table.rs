@@ -83,7 +83,8 @@ impl StratumTable {
         let mut table = Vec::with_capacity(labels.len() * n_policies);
         for label in labels {
             let Some(probabilities) = self.probabilities(label) else {
-                let error = Error::unknown(Kind::Input, "stratum", label, "strata of the table", self.strata());
+                let error =
+                    Error::unknown(Kind::Input, "stratum", label, "strata of the table", self.strata());
                 let row = stratum.iter().position(|code| labels.get(*code as usize) == Some(label));
                 return Err(self.locate(match row {
                     Some(row) => error.at(format!("{} of the data", assignment.place(row))),
