@@ -21,7 +21,7 @@ rust: ## unit, property, snapshot and documentation tests
 	$(CARGO) test --workspace --locked
 
 docs: ## build the API documentation, warnings are errors
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc -p poul --no-deps --locked
 
 metrics: ## compare every named metric with causalml and scikit-uplift, where Python can install them
 	$(CARGO) build --locked -p poul --example metrics_json

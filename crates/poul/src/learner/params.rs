@@ -122,7 +122,7 @@ impl Default for TrainingParams {
     }
 }
 
-/// Settings of [`fit`](super::fit).
+/// Settings of the learner.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Params {
     /// What is learned.

@@ -84,7 +84,7 @@ impl<'v> Inputs<'v> {
     }
 }
 
-/// Records a computation; see the [module](self).
+/// Records a computation: each call computes its matrix at once; gradients come by walking back.
 pub struct Tape<'t> {
     pub(super) setting: Setting<'t>,
     pub(super) graph: &'t mut Graph,
