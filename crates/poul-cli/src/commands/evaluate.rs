@@ -233,11 +233,24 @@ pub(crate) fn summary(evaluation: &Evaluation) -> String {
 
 /// Each note once, with the comparisons it is about. That 0/1 metrics do not apply is left to the JSON.
 fn notes(evaluation: &Evaluation) -> String {
+    const SHOWN: usize = 5;
+    let many = evaluation.results.len() > SHOWN;
     let mut about: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for result in &evaluation.results {
-        for note in result.metrics.notes.iter().filter(|note| !note.contains("0/1 outcomes only")) {
+        for note in &result.metrics.notes {
+            // With many policies most bins are noisy; the table says enough.
+            if note.contains("0/1 outcomes only") || (many && note.starts_with("mape: in ")) {
+                continue;
+            }
             about.entry(note).or_default().push(format!("{} of {}", result.outcome, result.policy));
         }
     }
-    about.iter().map(|(note, about)| format!("note: {}: {note}\n", about.join(", "))).collect()
+    let line = |(note, about): (&&str, &Vec<String>)| {
+        let shown = about.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+        match about.len().saturating_sub(SHOWN) {
+            0 => format!("note: {shown}: {note}\n"),
+            more => format!("note: {shown} and {more} more: {note}\n"),
+        }
+    };
+    about.iter().map(line).collect()
 }

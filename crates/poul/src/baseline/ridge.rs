@@ -24,7 +24,7 @@ const PENALTIES: [f64; 10] = [3e-1, 1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e
 const BLOCK_ROWS: usize = 4096;
 const MAX_STEPS: usize = 100;
 
-/// `[model]` of the learner.
+/// `[training]` of the learner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct RidgeParams {
@@ -48,9 +48,9 @@ pub fn settle(settings: &Settings) -> Result<Settings> {
     if let Some(preset) = &settings.preset {
         return Err(Error::usage(format!("the learner `{NAME}` has no preset `{preset}`")));
     }
-    let (model, training): (RidgeParams, NoSettings) = settings.read()?;
-    if model.folds == 0 || model.folds > 100 {
-        return Err(Error::usage("`model.folds` is out of range").hint("it must be 1 to 100"));
+    let (model, training): (NoSettings, RidgeParams) = settings.read()?;
+    if !(1..=100).contains(&training.folds) {
+        return Err(Error::usage("`training.folds` is out of range").hint("it must be 1 to 100"));
     }
     Settings::of(None, &model, &training)
 }
@@ -62,7 +62,7 @@ pub fn train(
     seed: Seed,
     progress: &dyn Progress,
 ) -> Result<Trained> {
-    let (params, _): (RidgeParams, NoSettings) = settle(settings)?.read()?;
+    let (_, params): (NoSettings, RidgeParams) = settle(settings)?.read()?;
     // The same nuisances as the method's, from the same streams: only the last stage differs.
     let residuals = residuals(data, params.folds, seed, progress)?;
     let total: f64 = data.policy_mass().iter().sum();

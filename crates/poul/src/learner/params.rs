@@ -49,8 +49,6 @@ pub struct ModelParams {
     pub centring: Centring,
     /// Members of the ensemble. Default 6; at least 1.
     pub members: usize,
-    /// Folds K of cross-fitting. Default 3; 1 fits the nuisances on all rows, as Algorithm 1 does.
-    pub folds: usize,
 }
 
 impl Default for ModelParams {
@@ -65,7 +63,6 @@ impl Default for ModelParams {
             dropout: 0.2,
             centring: Centring::Exact,
             members: 6,
-            folds: 3,
         }
     }
 }
@@ -74,6 +71,8 @@ impl Default for ModelParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainingParams {
+    /// Folds K of cross-fitting. Default 3; 1 fits the nuisances on all rows, as Algorithm 1 does.
+    pub folds: usize,
     /// Learning rate of AdamW. Default 0.002; above 0.
     pub learning_rate: f32,
     /// Rows of a batch. Default 512; at least 1.
@@ -105,6 +104,7 @@ pub struct TrainingParams {
 impl Default for TrainingParams {
     fn default() -> Self {
         Self {
+            folds: 3,
             learning_rate: 2e-3,
             batch_rows: 512,
             epochs: 80,
@@ -152,7 +152,7 @@ impl Params {
             ),
             ("model.dropout", inside(model.dropout, 0.0, 1.0), "in [0, 1)"),
             ("model.members", (1..=256).contains(&model.members), "1 to 256"),
-            ("model.folds", (1..=100).contains(&model.folds), "1 to 100"),
+            ("training.folds", (1..=100).contains(&training.folds), "1 to 100"),
             ("training.learning_rate", positive(training.learning_rate), "above 0"),
             ("training.batch_rows", training.batch_rows > 0, "at least 1"),
             ("training.epochs", training.epochs > 0, "at least 1"),

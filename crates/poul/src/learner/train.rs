@@ -32,7 +32,7 @@ pub fn train(
     let weight: Option<Vec<f32>> =
         data.weight.map(|weight| weight.iter().map(|weight| *weight as f32).collect());
     let weight = weight.as_deref();
-    let folds = folds(data, params.model.folds, seed);
+    let folds = folds(data, params.training.folds, seed);
     let Residuals { values: residual, scales, outcome } = out_of_fold(data, weight, &folds, seed, progress)?;
     let propensity = fit_pi(data, weight, &folds, seed, progress)?;
     let problem = Problem {
