@@ -222,12 +222,8 @@ fn fit_pi(
 
 fn notes(data: &ValidTrainingData<'_>, outcome: &OutcomeFit, propensity: &PropensityFit) -> Vec<String> {
     let mut notes = Vec::new();
-    for (column, r2) in data.outcomes.iter().zip(&outcome.r2) {
-        notes.push(format!(
-            "the outcome model explains {:.1} % of the variance of `{}`",
-            100.0 * r2,
-            column.name
-        ));
+    for (column, _) in data.outcomes.iter().zip(&outcome.r2).filter(|(_, r2)| **r2 <= 0.0) {
+        notes.push(format!("the outcome model explains nothing of `{}`", column.name));
     }
     let report = &propensity.report;
     if report.clipped_rows > 0 {
