@@ -21,10 +21,10 @@ rust: ## unit, property, snapshot and documentation tests
 	$(CARGO) test --workspace --locked
 
 docs: ## build the API documentation, warnings are errors
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc -p poul --no-deps --locked
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --lib --no-deps --locked
 
 metrics: ## compare every named metric with causalml and scikit-uplift, where Python can install them
-	$(CARGO) build --locked -p poul --example metrics_json
+	$(CARGO) build --workspace --examples --locked
 	@$(PYTHON) tests/metrics/compare.py --venv target/metrics-venv --binary target/debug/examples/metrics_json; \
 	status=$$?; \
 	if [ $$status -eq 77 ]; then echo "SKIPPED: comparison with causalml and scikit-uplift (could not be installed here)"; \
