@@ -8,10 +8,12 @@
 //! | `uplift_net` | g(x), and the loss |
 //! | `r_loss` | the loss on held-out rows, by which the best state is kept |
 //! | `fit` | stage 2: the training of an ensemble |
+//! | `nuisances` | stage 1: m and π out of fold |
 //! | `train` | the whole: scale outcomes, nuisances, stage 2 |
 //! | `poul` | what comes out |
 
 mod fit;
+mod nuisances;
 mod params;
 mod poul;
 mod r_loss;
@@ -20,8 +22,8 @@ mod train;
 mod treatment_net;
 mod uplift_net;
 
+pub(crate) use nuisances::residuals;
 pub use params::{Centring, Embedding, ModelParams, Params, TrainingParams, ValidParams};
 pub use poul::Poul;
 pub use space::TreatmentSpace;
-pub(crate) use train::residuals;
 pub use train::{NAME, load, settle, train};
