@@ -1,7 +1,7 @@
 //! Normalised PEHE by tier of exposure on simulated worlds, for several learners and seeds.
 //!
 //! `cargo run --release -p poul --example quality -- [key=value …]`, where the keys are `learners` (names joined by
-//! commas; `poul-id` is POUL on policy names instead of atoms), `seeds`, `scenario`, `design`, the sizes of the
+//! commas; `poul-id` is POUL on policy names instead of atoms), `seeds` (a number, or such as 6-10), `scenario`, `design`, the sizes of the
 //! simulation (`rows`, `features`, `policies`, `contexts`, `actions`, `noise`) and settings such as
 //! `model.members=2` or `training.epochs=10`, which go to `poul` and `poul-id`.
 
@@ -39,7 +39,10 @@ fn main() -> Result<()> {
         }
     }
     let mut errors: BTreeMap<String, Vec<[f64; 3]>> = BTreeMap::new();
-    for seed in 1..=number("seeds", 5.0) as u64 {
+    let seeds = text("seeds", "5");
+    let (first, last) = seeds.split_once('-').unwrap_or(("1", &seeds));
+    let (first, last): (u64, u64) = (first.parse().unwrap_or(1), last.parse().unwrap_or(5));
+    for seed in first..=last {
         let folder = std::env::temp_dir().join(format!("poul-quality-{}", std::process::id()));
         let simulation = Simulation {
             scenario: text("scenario", "long-tail"),
@@ -55,11 +58,11 @@ fn main() -> Result<()> {
         };
         run(&simulation.check()?, &folder, &Silent)?;
         let world = World::read(&folder, text("design", "randomized").parse()?)?;
-        for name in text("learners", "ridge,poul-id,poul").split(',') {
+        for name in text("learners", "ridge,s-learner,poul-id,poul").split(',') {
             let start = std::time::Instant::now();
             let result = world.error_of(name, &settings)?;
             let seconds = start.elapsed().as_secs_f64();
-            println!("seed {seed}  {name:8}  {}  {seconds:.1} s", line(&result));
+            println!("seed {seed}  {name:9}  {}  {seconds:.1} s", line(&result));
             errors.entry(name.to_owned()).or_default().push(result);
         }
         std::fs::remove_dir_all(&folder).map_err(|error| poul::Error::output(&folder, error))?;
@@ -68,7 +71,7 @@ fn main() -> Result<()> {
     for (name, results) in errors {
         let mean =
             |tier: usize| results.iter().map(|result| result[tier]).sum::<f64>() / results.len() as f64;
-        println!("mean    {name:8}  {}", line(&[mean(0), mean(1), mean(2)]));
+        println!("mean    {name:9}  {}", line(&[mean(0), mean(1), mean(2)]));
     }
     Ok(())
 }

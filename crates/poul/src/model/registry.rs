@@ -1,6 +1,6 @@
 //! The learners by name. A new learner is one line here.
 
-use crate::baseline::ridge;
+use crate::baseline::{self, ridge};
 use crate::effect::{EffectModel, Settings, Tensors, Trained, ValidTrainingData, constant};
 use crate::learner as poul;
 use crate::{Error, Kind, Progress, Result, Seed};
@@ -39,6 +39,13 @@ pub const LEARNERS: &[Learner] = &[
         train: ridge::train,
         load: ridge::load,
     },
+    baseline::S_LEARNER,
+    baseline::T_LEARNER,
+    baseline::TARNET,
+    baseline::CFR,
+    baseline::DRAGONNET,
+    baseline::DESCN,
+    baseline::DRCFR,
     Learner {
         name: constant::NAME,
         summary: "differences of arm means: the same effect for every row",

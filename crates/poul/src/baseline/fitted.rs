@@ -1,0 +1,173 @@
+//! Fitted networks of outcomes under treatments: effects as differences of their levels, and their stored form.
+
+use serde::{Deserialize, Serialize};
+
+use super::surface::{Surface, build};
+use super::treatments::{Chosen, Treatments};
+use crate::effect::{EffectModel, Scorer, Scores, Tensor, Tensors};
+use crate::net::{Batch, Layout, Network, RowSource, Tape, Var, predict};
+use crate::policy::PolicySet;
+use crate::{Error, Result};
+
+/// Fitted networks.
+pub(super) struct Fitted<S: Surface> {
+    pub(super) manifest: Manifest<S::Model>,
+    pub(super) surface: S,
+    pub(super) layout: Layout,
+    /// By outcome and member.
+    pub(super) weights: Vec<Vec<Vec<f32>>>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Manifest<M> {
+    pub(super) outcomes: Vec<String>,
+    /// Standard deviation of each outcome.
+    pub(super) scales: Vec<f64>,
+    pub(super) n_features: usize,
+    pub(super) treatments: Treatments,
+    pub(super) model: M,
+}
+
+/// Reads a model back.
+pub(super) fn load<S: Surface + 'static>(
+    manifest: &serde_json::Value,
+    tensors: &mut Tensors,
+) -> Result<Box<dyn EffectModel>> {
+    let damaged = |what: String| Error::input(what).hint("the file is damaged: fit again");
+    let manifest: Manifest<S::Model> =
+        serde_json::from_value(manifest.clone()).map_err(|error| damaged(error.to_string()))?;
+    let consistent = manifest.scales.len() == manifest.outcomes.len()
+        && !manifest.outcomes.is_empty()
+        && manifest.n_features > 0
+        && manifest.treatments.is_consistent();
+    if !consistent || S::check(&manifest.model).is_err() {
+        return Err(damaged("the parts of the model contradict each other".to_owned()));
+    }
+    let (surface, layout) = build::<S>(manifest.n_features, &manifest.treatments, &manifest.model)?;
+    let mut weights = Vec::new();
+    for outcome in 0..manifest.outcomes.len() {
+        let mut members = Vec::new();
+        for member in 0..S::members(&manifest.model) {
+            let mut values = vec![0.0; layout.n_values()];
+            for segment in layout.segments() {
+                let name = tensor_name::<S>(outcome, member, &segment.name);
+                let found = tensors.take(&name, &[segment.n_rows, segment.n_cols])?;
+                values[segment.range()].copy_from_slice(&found);
+            }
+            members.push(values);
+        }
+        weights.push(members);
+    }
+    Ok(Box::new(Fitted { manifest, surface, layout, weights }))
+}
+
+impl<S: Surface> EffectModel for Fitted<S> {
+    fn outcomes(&self) -> &[String] {
+        &self.manifest.outcomes
+    }
+
+    fn n_features(&self) -> usize {
+        self.manifest.n_features
+    }
+
+    fn prepare<'m>(
+        &'m self,
+        policies: &PolicySet,
+        targets: &[usize],
+        against: usize,
+    ) -> Result<Box<dyn Scorer + 'm>> {
+        let all: Vec<usize> = targets.iter().copied().chain([against]).collect();
+        let treatments = self.manifest.treatments.choose(policies, &all)?;
+        Ok(Box::new(SurfaceScorer { fitted: self, treatments, n_targets: targets.len() }))
+    }
+
+    fn manifest(&self) -> Result<serde_json::Value> {
+        serde_json::to_value(&self.manifest)
+            .map_err(|error| Error::other(format!("cannot store the model: {error}")).source(error))
+    }
+
+    fn tensors(&self) -> Vec<Tensor<'_>> {
+        let mut tensors = Vec::new();
+        for (outcome, members) in self.weights.iter().enumerate() {
+            for (member, weights) in members.iter().enumerate() {
+                for segment in self.layout.segments() {
+                    let name = tensor_name::<S>(outcome, member, &segment.name);
+                    let shape = [segment.n_rows, segment.n_cols];
+                    tensors.push(Tensor::new(name, &shape, &weights[segment.range()]));
+                }
+            }
+        }
+        tensors
+    }
+}
+
+struct SurfaceScorer<'m, S: Surface> {
+    fitted: &'m Fitted<S>,
+    /// The targets, then the treatment compared with.
+    treatments: Chosen,
+    n_targets: usize,
+}
+
+impl<S: Surface> Scorer for SurfaceScorer<'_, S> {
+    fn score(&self, x: &dyn RowSource, spread: bool) -> Result<Scores> {
+        let Fitted { surface, layout, weights, manifest } = self.fitted;
+        let network = All { surface, treatments: &self.treatments };
+        let n_values = x.n_rows() * self.n_targets;
+        let mut scores = Scores::default();
+        for (members, scale) in weights.iter().zip(&manifest.scales) {
+            let mut sums = vec![0.0_f64; n_values];
+            let mut squares = vec![0.0_f64; if spread { n_values } else { 0 }];
+            for (member, weights) in members.iter().enumerate() {
+                let levels = predict(layout, weights, &network, x, self.n_targets + 1, member)?;
+                for (row, levels) in levels.chunks_exact(self.n_targets + 1).enumerate() {
+                    let (targets, base) = levels.split_at(self.n_targets);
+                    for (target, level) in targets.iter().enumerate() {
+                        let effect = (f64::from(*level) - f64::from(base[0])) * scale;
+                        sums[row * self.n_targets + target] += effect;
+                        if spread {
+                            squares[row * self.n_targets + target] += effect * effect;
+                        }
+                    }
+                }
+            }
+            let n_members = members.len() as f64;
+            scores.mean.push(sums.iter().map(|sum| (sum / n_members) as f32).collect());
+            if spread {
+                let deviation = |(sum, square): (&f64, &f64)| {
+                    let variance = (square - sum * sum / n_members) / (n_members - 1.0).max(1.0);
+                    variance.max(0.0).sqrt() as f32
+                };
+                scores.spread.push(sums.iter().zip(&squares).map(deviation).collect());
+            }
+        }
+        Ok(scores)
+    }
+
+    fn has_spread(&self) -> bool {
+        self.fitted.weights.first().is_some_and(|members| members.len() > 1)
+    }
+
+    fn notes(&self) -> &[String] {
+        &self.treatments.notes
+    }
+}
+
+/// μ of rows under every treatment, as a network.
+struct All<'a, S> {
+    surface: &'a S,
+    treatments: &'a Chosen,
+}
+
+impl<S: Surface> Network for All<'_, S> {
+    fn shared(&self, tape: &mut Tape<'_>, _member: usize) {
+        self.surface.shared(tape, self.treatments);
+    }
+
+    fn rows(&self, tape: &mut Tape<'_>, _batch: &Batch<'_>) -> Var {
+        self.surface.all(tape, self.treatments)
+    }
+}
+
+fn tensor_name<S: Surface>(outcome: usize, member: usize, segment: &str) -> String {
+    format!("{}.{outcome}.{member}.{segment}", S::NAME)
+}
