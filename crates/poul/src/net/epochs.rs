@@ -121,7 +121,8 @@ pub fn train(
             let first = at.n_steps % n_steps * schedule.batch_rows;
             let batch = &pass[first..pass.len().min(first + schedule.batch_rows)];
             if let Some(loss) = trainer.try_step(source, batch, network)? {
-                return Err(run.diverged(trainer, at, loss));
+                let what = format!("the loss is {loss} in epoch {}, step {}", at.epoch + 1, at.n_steps + 1);
+                return Err(run.diverged(trainer, at, &what));
             }
             let losses = trainer.losses();
             at.total += losses.iter().sum::<f64>() / losses.len() as f64;
@@ -135,7 +136,8 @@ pub fn train(
         }
         let validation = validate(trainer)?;
         if let Some(loss) = validation.filter(|loss| !loss.is_finite()) {
-            return Err(run.diverged(trainer, at, loss));
+            let what = format!("the validation loss is {loss} after epoch {}", at.epoch + 1);
+            return Err(run.diverged(trainer, at, &what));
         }
         at.history.push(Epoch { loss: at.total / (n_passes * n_steps) as f64, validation });
         if let Some(loss) = validation.filter(|_| schedule.patience > 0)

@@ -49,17 +49,12 @@ impl<'c> Run<'c> {
         seed: Seed,
         progress: &'c dyn Progress,
     ) -> Self {
-        let Schedule { batch_rows, epochs, patience, min_steps } = *schedule;
-        let mut bytes: Vec<u8> = rows.iter().flat_map(|row| row.to_le_bytes()).collect();
-        for number in [batch_rows, epochs, patience, min_steps, trainer.n_members()] {
-            bytes.extend((number as u64).to_le_bytes());
-        }
-        bytes.extend(fingerprint(trainer.layout()).to_le_bytes());
+        let checkpoint = progress.checkpoint();
         Self {
-            checkpoint: progress.checkpoint(),
+            checkpoint,
             progress,
             name: format!("{:016x}", seed.value()),
-            fingerprint: hash(&bytes),
+            fingerprint: checkpoint.map_or(0, |_| fingerprint_of(trainer, rows, schedule)),
             n_steps_at_last: trainer.n_steps(),
         }
     }
@@ -148,9 +143,8 @@ impl<'c> Run<'c> {
     }
 
     /// The loss is not finite: the best state so far is what the run may go on from, or its start where there is none.
-    pub(super) fn diverged(&mut self, trainer: &mut Trainer, mut standing: Standing, loss: f64) -> Error {
-        let (epoch, step) = (standing.epoch + 1, standing.n_steps + 1);
-        let message = format!("training diverged: the loss is {loss} in epoch {epoch}, step {step}");
+    pub(super) fn diverged(&mut self, trainer: &mut Trainer, mut standing: Standing, what: &str) -> Error {
+        let message = format!("training diverged: {what}");
         let error = Error::other(&message);
         let advice =
             "lower the learning rate (`learning_rate`), or look for extreme values in features and outcomes";
@@ -186,6 +180,15 @@ impl<'c> Run<'c> {
             false => Err(Error::input("it is of a run on other rows, or by another schedule or network")),
         }
     }
+}
+
+fn fingerprint_of(trainer: &Trainer, rows: &[u32], schedule: &Schedule) -> u64 {
+    let Schedule { batch_rows, epochs, patience, min_steps } = *schedule;
+    let mut bytes: Vec<u8> = rows.iter().flat_map(|row| row.to_le_bytes()).collect();
+    let numbers = [batch_rows, epochs, patience, min_steps, trainer.n_members()];
+    write_numbers(&mut bytes, &numbers.map(|number| number as u64));
+    write_numbers(&mut bytes, &[fingerprint(trainer.layout())]);
+    hash(&bytes)
 }
 
 fn write_numbers(bytes: &mut Vec<u8>, numbers: &[u64]) {

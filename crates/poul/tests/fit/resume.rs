@@ -1,142 +1,12 @@
 //! A fit that is stopped at any moment, however often, and goes on gives the same bytes as one that never stopped; what
 //! cannot go on is told.
 
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+use std::path::Path;
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use poul::data::{Budget, Design, EncoderParams, Need, Roles, Source};
-use poul::effect::Settings;
-use poul::model::{CheckpointPlan, FitRequest, Model, fit};
-use poul::policy::PolicySet;
-use poul::{Kind, Progress, Result};
+use poul::Kind;
 use serde_json::json;
 
-/// How a fit is stopped.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Stop {
-    Never,
-    /// Asked to stop after so many steps.
-    Cancel(u64),
-    /// Dies after so many steps, with nothing written in its last moment.
-    Die(u64),
-}
-
-struct Listener {
-    stop: Stop,
-    n_steps: AtomicU64,
-    stages: Mutex<Vec<String>>,
-}
-
-impl Listener {
-    fn new(stop: Stop) -> Self {
-        Self { stop, n_steps: AtomicU64::new(0), stages: Mutex::new(Vec::new()) }
-    }
-}
-
-impl Progress for Listener {
-    fn start(&self, stage: &str, _unit: &str, _total: Option<u64>) {
-        self.stages.lock().unwrap().push(stage.to_owned());
-    }
-
-    fn advance(&self, _n: u64) {
-        let n_steps = self.n_steps.fetch_add(1, Ordering::Relaxed) + 1;
-        if self.stop == Stop::Die(n_steps) {
-            resume_unwind(Box::new("killed"));
-        }
-    }
-
-    fn cancelled(&self) -> bool {
-        matches!(self.stop, Stop::Cancel(last) if self.n_steps.load(Ordering::Relaxed) >= last)
-    }
-}
-
-struct Bench {
-    folder: tempfile::TempDir,
-    settings: Settings,
-    roles: Roles,
-    seed: u64,
-}
-
-impl Bench {
-    /// Rows whose assignment follows a feature, so that both nuisances are networks.
-    fn new(settings: serde_json::Value) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let mut text = String::from("policy,y,age,core\n");
-        let mut state = 7_u64;
-        let mut random = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 40) as f64 / (1_u64 << 24) as f64
-        };
-        for _ in 0..240 {
-            let (age, core) = (random(), random() < 0.4);
-            let policy = ((random() + age) * 1.49) as usize;
-            let y = age + policy as f64 * (age - 0.3) + 0.5 * random();
-            text += &format!("{},{y:.4},{age:.4},{}\n", ["control", "t1", "t2"][policy], u8::from(core));
-        }
-        std::fs::write(folder.path().join("data.csv"), text).unwrap();
-        let roles = Roles { outcome: vec!["y".into()], design: Design::Observational, ..Roles::default() };
-        Self { folder, settings: serde_json::from_value(settings).unwrap(), roles, seed: 3407 }
-    }
-
-    fn small() -> Self {
-        Self::new(json!({
-            "model": { "members": 2, "hidden": [8] },
-            "training": { "folds": 2, "epochs": 4, "phases": [
-                { "epochs": 3 }, { "population": "core = 1", "epochs": 2 },
-            ]},
-        }))
-    }
-
-    fn partial(&self) -> PathBuf {
-        self.folder.path().join("m.poul.partial")
-    }
-
-    fn fit(&self, resume: bool, progress: &dyn Progress) -> Result<Model> {
-        let source = Source::open(self.folder.path().join("data.csv").to_str().unwrap())?;
-        let columns = self.roles.check(source.schema(), Need::FIT)?;
-        let mut policies = PolicySet::builder();
-        for (name, up, down) in [("control", "no", "no"), ("t1", "yes", "no"), ("t2", "yes", "yes")] {
-            policies.add(name, "up", up, 1.0).add(name, "down", down, 1.0);
-        }
-        let request = FitRequest {
-            source: &source,
-            roles: &self.roles,
-            columns: &columns,
-            policies: &policies.build()?,
-            control: Some("control"),
-            learner: "poul",
-            settings: &self.settings,
-            encoder: &EncoderParams::default().check()?,
-            budget: &Budget::default(),
-            seed: self.seed,
-            command: Vec::new(),
-            checkpoint: Some(CheckpointPlan { folder: &self.partial(), resume, steps_between: Some(7) }),
-            warm_start: None,
-        };
-        fit(&request, progress)
-    }
-
-    /// Fits, stopped as told; `None` where it was.
-    fn stopped(&self, resume: bool, stop: Stop) -> Option<Model> {
-        let listener = Listener::new(stop);
-        match catch_unwind(AssertUnwindSafe(|| self.fit(resume, &listener))) {
-            Err(_) => None,
-            Ok(Err(error)) if error.kind() == Kind::Cancelled => None,
-            Ok(result) => Some(result.unwrap()),
-        }
-    }
-}
-
-fn bytes_of(model: &Model) -> Vec<u8> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("m.poul");
-    model.save(&path).unwrap();
-    std::fs::read(path).unwrap()
-}
+use crate::bench::{Bench, Listener, Stop, bytes_of};
 
 fn entries(folder: &Path, part: &str) -> usize {
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -151,7 +21,7 @@ fn a_fit_that_is_stopped_again_and_again_gives_the_same_bytes() {
     let n_steps = listener.n_steps.into_inner();
     let stages = listener.stages.into_inner().unwrap();
     for stage in ["Outcome model, fold 2 of 2", "Propensity, fold 2 of 2", "Learning effects, phase 2 of 2"] {
-        assert!(stages.iter().any(|name| name == stage), "{stages:?}");
+        assert!(stages.iter().any(|(name, _)| name == stage), "{stages:?}");
     }
     // Strides that share no factor with an epoch's steps reach every stage, start, middle and end.
     for (stride, kill) in [(n_steps / 11, false), (n_steps / 17, true), (n_steps * 7 / 10, true)] {
