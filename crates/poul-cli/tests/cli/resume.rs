@@ -125,7 +125,7 @@ fn phases_presets_and_warm_starts() {
     assert!(shown.contains("effects, phase 2"), "{shown}");
     folder.fails("fit_unknown_preset", 2, &fit("b.poul", &["--preset", "papre"]));
     folder.write("wrong.toml", "[training]\nphases = [{ population = 'agee > 40', epochs = 1 }]\n");
-    folder.fails("fit_phase_column", 3, &fit("b.poul", &["--config", "wrong.toml"]));
+    folder.fails("fit_phase_column", 2, &fit("b.poul", &["--config", "wrong.toml"]));
     folder.write("none.toml", "[training]\nphases = [{ population = 'age > 400', epochs = 1 }]\n");
     folder.fails("fit_phase_empty", 3, &fit("b.poul", &["--config", "none.toml"]));
     // Roles, policies and settings are those of the saved model.

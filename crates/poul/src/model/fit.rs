@@ -68,8 +68,7 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
     };
     let settings = (learner.settle)(&settings)?;
     let (source, schema) = (request.source, request.source.schema());
-    let columns = request.columns.clone().with_populations(settings.populations(), schema);
-    let columns = columns.map_err(|error| error.at("phases"))?;
+    let columns = request.columns.clone().with_populations(settings.populations(), schema)?;
     let (policies, mut notes) = warm_start::policies(start, request.policies)?;
     let control = request.control.map(|name| policies.require(name)).transpose();
     let control = control.map_err(|error| error.at("control"))?;
