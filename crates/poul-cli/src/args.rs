@@ -12,7 +12,7 @@ pub(crate) use self::model::{Effect, Fit, Show};
 #[derive(Parser)]
 #[command(name = "poul", version, max_term_width = 110, arg_required_else_help = true)]
 #[command(after_help = "Start with `poul quickstart`. Every command has examples: `poul check --help`.\n\
-    Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 could not write, 1 anything else.")]
+    Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 could not write, 130 interrupted, 1 anything else.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,

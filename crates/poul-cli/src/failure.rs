@@ -56,7 +56,8 @@ fn exit_code(kind: Kind) -> u8 {
         Kind::Usage => 2,
         Kind::Input => 3,
         Kind::Output => 4,
-        Kind::Cancelled | Kind::Other => 1,
+        Kind::Cancelled => crate::interrupt::EXIT_CODE,
+        Kind::Other => 1,
     }
 }
 
@@ -76,6 +77,6 @@ mod tests {
     #[test]
     fn each_kind_has_its_exit_code() {
         let kinds = [Kind::Usage, Kind::Input, Kind::Output, Kind::Cancelled, Kind::Other];
-        assert_eq!(kinds.map(exit_code), [2, 3, 4, 1, 1]);
+        assert_eq!(kinds.map(exit_code), [2, 3, 4, 130, 1]);
     }
 }

@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod config;
 mod failure;
+mod interrupt;
 mod number;
 mod progress;
 mod settings;

@@ -1,11 +1,14 @@
-//! Progress on stderr: a bar on a terminal, a plain line per stage otherwise.
+//! Progress on stderr: a bar on a terminal; otherwise a plain line per stage, and one every half minute in a long stage.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use poul::Progress;
+
+/// How often a long stage says where it stands where there are no bars.
+const BETWEEN_LINES: Duration = Duration::from_secs(30);
 
 /// Shows the library's stages to a person.
 pub(crate) struct Terminal {
@@ -19,6 +22,7 @@ struct Stage {
     unit: String,
     bar: ProgressBar,
     start: Instant,
+    last_line: Instant,
     remark: String,
 }
 
@@ -44,6 +48,23 @@ impl Terminal {
     }
 }
 
+impl Stage {
+    /// Where it stands: done, rate, time left, remark.
+    fn line(&self) -> String {
+        let (done, seconds) = (self.bar.position(), self.start.elapsed().as_secs_f64());
+        let rate = done as f64 / seconds.max(1e-9);
+        let mut line = format!("{}: {} ", self.name, crate::number::count(done));
+        if let Some(total) = self.bar.length() {
+            let left = total.saturating_sub(done) as f64 / rate.max(1e-9);
+            line += &format!("of {} {}, at most {left:.0} s left", crate::number::count(total), self.unit);
+        } else {
+            line += &self.unit;
+        }
+        line += &format!(", {} {}/s", crate::number::count(rate as u64), self.unit);
+        if self.remark.is_empty() { line } else { format!("{line}, {}", self.remark) }
+    }
+}
+
 impl Progress for Terminal {
     fn start(&self, stage: &str, unit: &str, total: Option<u64>) {
         let bar = match total {
@@ -62,7 +83,8 @@ impl Progress for Terminal {
         }
         bar.set_prefix(stage.to_string());
         let (name, unit) = (stage.to_string(), unit.to_string());
-        let stage = Stage { name, unit, bar, start: Instant::now(), remark: String::new() };
+        let now = Instant::now();
+        let stage = Stage { name, unit, bar, start: now, last_line: now, remark: String::new() };
         self.with_stage(|current| *current = Some(stage));
     }
 
@@ -70,6 +92,10 @@ impl Progress for Terminal {
         self.with_stage(|stage| {
             if let Some(stage) = stage {
                 stage.bar.inc(n);
+                if !self.bars && stage.last_line.elapsed() >= BETWEEN_LINES {
+                    stage.last_line = Instant::now();
+                    self.say(stage.line());
+                }
             }
         });
     }
@@ -93,6 +119,10 @@ impl Progress for Terminal {
                 self.say(format!("{}: {done} {unit} in {seconds:.1} s{remark}{}", stage.name, stage.remark));
             }
         });
+    }
+
+    fn cancelled(&self) -> bool {
+        crate::interrupt::asked()
     }
 
     fn warn(&self, text: &str) {

@@ -20,11 +20,13 @@ pub mod nuisance;
 pub mod policy;
 pub mod simulate;
 
+mod checkpoint;
 mod error;
 mod output;
 mod progress;
 mod seed;
 
+pub use checkpoint::Checkpoint;
 pub use error::{Error, Kind, Result, nearest_name};
 pub use output::AtomicFile;
 pub use progress::{Progress, Silent};

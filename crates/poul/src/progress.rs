@@ -1,4 +1,6 @@
-//! How long work reports on itself and is stopped, without the library knowing about terminals.
+//! How long work reports on itself, is stopped and goes on later, without the library knowing about terminals.
+
+use crate::Checkpoint;
 
 /// Listens to long work. All methods have defaults that do nothing.
 pub trait Progress: Sync {
@@ -29,9 +31,50 @@ pub trait Progress: Sync {
     fn cancelled(&self) -> bool {
         false
     }
+
+    /// Where the work leaves its state, to go on from after it was stopped; nowhere by default.
+    fn checkpoint(&self) -> Option<&Checkpoint> {
+        None
+    }
 }
 
 /// Listens to nothing.
 pub struct Silent;
 
 impl Progress for Silent {}
+
+/// A listener, and a checkpoint for the work it listens to.
+pub(crate) struct Resumable<'a> {
+    pub(crate) progress: &'a dyn Progress,
+    pub(crate) checkpoint: &'a Checkpoint,
+}
+
+impl Progress for Resumable<'_> {
+    fn start(&self, stage: &str, unit: &str, total: Option<u64>) {
+        self.progress.start(stage, unit, total);
+    }
+
+    fn advance(&self, n: u64) {
+        self.progress.advance(n);
+    }
+
+    fn remark(&self, text: &str) {
+        self.progress.remark(text);
+    }
+
+    fn finish(&self) {
+        self.progress.finish();
+    }
+
+    fn warn(&self, text: &str) {
+        self.progress.warn(text);
+    }
+
+    fn cancelled(&self) -> bool {
+        self.progress.cancelled()
+    }
+
+    fn checkpoint(&self) -> Option<&Checkpoint> {
+        Some(self.checkpoint)
+    }
+}

@@ -192,6 +192,8 @@ fn arm_means(policy: &[u32], y: &[f64], weight: Option<&[f64]>) -> (Vec<f32>, Ve
         cluster: None,
         stratum: None,
         propensity: Vec::new(),
+        populations: Vec::new(),
+        start: None,
         design: Design::Randomized,
         control: Some(0),
         rows: None,

@@ -44,6 +44,8 @@ fn fitted(change: impl FnOnce(&mut Roles)) -> poul::Result<Model> {
         budget: &Budget::default(),
         seed: 3407,
         command: vec!["poul".into(), "fit".into()],
+        checkpoint: None,
+        warm_start: None,
     };
     fit(&request, &Silent)
 }

@@ -248,7 +248,7 @@ fn a_policy_that_a_fold_lacks_has_its_share_and_a_warning() {
             "{found:?}"
         );
     }
-    assert!(warnings.0.into_inner().unwrap().iter().any(|text| text.contains("`t3`")));
+    assert!(warnings.0.into_inner().unwrap().iter().any(|text| text.contains("`t3` (45 rows)")));
     // Rare policies share a class and need no warning.
     (0..135).for_each(|row| policy[row] = 0);
     (0..3).for_each(|row| policy[row] = 3);

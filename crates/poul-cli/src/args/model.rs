@@ -11,7 +11,11 @@ use super::{PolicyArgs, RoleArgs};
   poul fit rides/train.parquet --policies rides/policies.toml --outcome gmv,cost --out model.poul
   poul fit mail.csv --treatment segment --control 'No E-Mail' --outcome visit --out model.poul
   poul fit cv.csv --treatment-columns Job,Gender --outcome chosen --cluster id --out model.poul
-  poul fit train.parquet --config poul.toml --learner constant --out model.poul")]
+  poul fit train.parquet --config poul.toml --learner constant --out model.poul
+  poul fit train.parquet --config poul.toml --out model.poul --resume
+  poul fit july.parquet --warm-start june.poul --out july.poul
+
+Ctrl-C keeps what is done in model.poul.partial, and so does a crash; --resume goes on from there to the same model.")]
 pub(crate) struct Fit {
     /// Parquet, CSV(.gz) or Arrow: a file, a folder or a quoted glob
     pub(crate) data: String,
@@ -21,9 +25,15 @@ pub(crate) struct Fit {
     /// Learner [default: poul]
     #[arg(long, value_name = "NAME")]
     pub(crate) learner: Option<String>,
-    /// Named set of defaults, such as `paper`
+    /// Named set of defaults: paper
     #[arg(long, value_name = "NAME")]
     pub(crate) preset: Option<String>,
+    /// Go on from what a fit that was stopped left in FILE.partial
+    #[arg(long)]
+    pub(crate) resume: bool,
+    /// Start from a saved model, whose roles and settings are the defaults
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) warm_start: Option<PathBuf>,
     /// Members of the ensemble: `members` under [model]
     #[arg(long, value_name = "N")]
     pub(crate) members: Option<usize>,

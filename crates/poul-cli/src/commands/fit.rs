@@ -1,31 +1,45 @@
 //! `poul fit`: learn effects from a table and write them to a model file.
 
-use poul::Result;
-use poul::data::{Need, Source};
-use poul::effect::Question;
-use poul::model::{DEFAULT_LEARNER, FitRequest, Model, learner};
+use std::path::Path;
+
+use poul::data::{Need, Roles, Source};
+use poul::effect::{Question, Settings};
+use poul::model::{CheckpointPlan, DEFAULT_LEARNER, FitRequest, Model, learner};
+use poul::policy::PolicySet;
+use poul::{Checkpoint, Error, Kind, Progress, Result};
 
 use crate::args::{Common, Fit};
-use crate::commands::{about_data, check};
+use crate::commands::{about_data, check, show};
+use crate::interrupt;
 use crate::number::count;
 use crate::progress::Terminal;
 use crate::settings::{self, DataSettings};
 
 pub(crate) fn run(args: &Fit, common: &Common, terminal: &Terminal) -> Result<()> {
-    let mut data = DataSettings::load(&args.roles, &args.policy)?;
+    let saved = args.warm_start.as_ref().map(Model::load).transpose()?;
+    let roles = saved.as_ref().map_or_else(Roles::default, |saved| saved.manifest().roles.clone());
+    let mut data = DataSettings::load_over(roles, &args.roles, &args.policy)?;
     let (name, settings) = settings::learner(args, &data.learner)?;
-    let learner = learner(name.as_deref().unwrap_or(DEFAULT_LEARNER))?;
+    let default = saved.as_ref().map_or(DEFAULT_LEARNER, |saved| &saved.manifest().learner);
+    let learner = learner(name.as_deref().unwrap_or(default))?;
     // Wrong settings and a file that cannot be written are told before hours of work, not after.
-    (learner.settle)(&settings).map_err(|error| match &args.roles.config {
+    let under = saved.as_ref().map_or_else(Settings::default, |saved| saved.manifest().settings.clone());
+    (learner.settle)(&settings.over(&under)).map_err(|error| match &args.roles.config {
         Some(config) => error.file(config),
         None => error,
     })?;
     drop(poul::AtomicFile::create(&args.out)?);
     let encoder = std::mem::take(&mut data.encoder).check()?;
     let source = Source::open(&args.data)?;
-    let columns = data.roles.check(source.schema(), Need::FIT);
+    let columns = match &saved {
+        Some(saved) => saved.columns(&source, &data.roles, Need::FIT),
+        None => data.roles.check(source.schema(), Need::FIT),
+    };
     let columns = columns.map_err(|error| about_data(error, &args.data))?;
-    let policies = check::policies(&data, &source, &columns, terminal)?;
+    let policies = match &saved {
+        Some(saved) if !columns.factorial => policies_beside(&data, &saved.manifest().policies)?,
+        _ => check::policies(&data, &source, &columns, terminal)?,
+    };
     let control = match &data.roles.control {
         // A combination may be written in any order.
         Some(name) if columns.factorial && policies.index(name).is_none() => {
@@ -35,6 +49,8 @@ pub(crate) fn run(args: &Fit, common: &Common, terminal: &Terminal) -> Result<()
         }
         _ => check::control(&data, &policies)?,
     };
+    let folder = Checkpoint::beside(&args.out);
+    tell_checkpoint(args, &folder, terminal);
     let request = FitRequest {
         source: &source,
         roles: &data.roles,
@@ -47,11 +63,54 @@ pub(crate) fn run(args: &Fit, common: &Common, terminal: &Terminal) -> Result<()
         budget: &settings::budget(common)?,
         seed: common.seed,
         command: command(std::env::args().skip(1)),
+        checkpoint: Some(CheckpointPlan { folder: &folder, resume: args.resume, steps_between: None }),
+        warm_start: saved.as_ref(),
     };
-    let model = poul::model::fit(&request, terminal).map_err(|error| about_data(error, &args.data))?;
+    interrupt::listen()?;
+    let model = poul::model::fit(&request, terminal).map_err(|error| match error.kind() {
+        Kind::Cancelled => stopped(&folder),
+        _ => about_data(error, &args.data),
+    })?;
     model.save(&args.out)?;
+    // The model is there; a folder that stays is a nuisance, not a failure.
+    if let Err(error) = Checkpoint::remove(&folder) {
+        terminal.warn(&error.to_string());
+    }
     describe(&model, args, terminal);
     Ok(())
+}
+
+/// The policies of the file, or the saved model's own. A file that names no context of its own is about the model's.
+fn policies_beside(data: &DataSettings, saved: &PolicySet) -> Result<PolicySet> {
+    let Some(policies) = data.policies.read()? else { return Ok(saved.clone()) };
+    let has_new_contexts = policies.contexts().iter().any(|context| !saved.contexts().contains(context));
+    if has_new_contexts || policies.contexts() == saved.contexts() {
+        return Ok(policies);
+    }
+    Ok(data.policies.read_beside(saved)?.unwrap_or(policies))
+}
+
+fn tell_checkpoint(args: &Fit, folder: &Path, terminal: &Terminal) {
+    let shown = folder.display();
+    match (Checkpoint::exists(folder), args.resume) {
+        (true, false) => terminal.warn(&format!(
+            "{shown} is left from a fit that was stopped; this fit starts afresh and replaces it, --resume goes on from it"
+        )),
+        (false, true) => terminal.warn(&format!("there is no checkpoint {shown}: starting from the beginning")),
+        _ => {}
+    }
+}
+
+/// Somebody pressed Ctrl-C: what was kept, and the command that goes on.
+fn stopped(folder: &Path) -> Error {
+    if !Checkpoint::exists(folder) {
+        return Error::cancelled().hint("training had not begun: there is nothing to go on from");
+    }
+    let mut words: Vec<String> = std::env::args().skip(1).map(|word| show::quoted(&word)).collect();
+    if !words.iter().any(|word| word == "--resume") {
+        words.push("--resume".to_owned());
+    }
+    Error::cancelled().file(folder).hint(format!("go on with: poul {}", words.join(" ")))
 }
 
 fn describe(model: &Model, args: &Fit, terminal: &Terminal) {
@@ -66,7 +125,7 @@ fn describe(model: &Model, args: &Fit, terminal: &Terminal) {
 /// The command as typed, without the flags that do not matter to the model: the same fit is the same file.
 fn command(arguments: impl IntoIterator<Item = String>) -> Vec<String> {
     const WITH_VALUE: [&str; 3] = ["--out", "--threads", "--memory"];
-    const ALONE: [&str; 2] = ["--quiet", "-q"];
+    const ALONE: [&str; 3] = ["--quiet", "-q", "--resume"];
     let mut command = vec!["poul".to_owned()];
     let mut arguments = arguments.into_iter();
     while let Some(argument) = arguments.next() {
@@ -89,7 +148,8 @@ mod tests {
 
     #[test]
     fn what_does_not_matter_is_not_recorded() {
-        let typed = "fit d.csv --threads 2 --outcome y --out m.poul -q --memory=1GiB --seed 7 --quiet";
+        let typed =
+            "fit d.csv --threads 2 --outcome y --out m.poul -q --memory=1GiB --seed 7 --quiet --resume";
         let recorded = command(typed.split(' ').map(String::from));
         assert_eq!(recorded.join(" "), "poul fit d.csv --outcome y --seed 7");
     }

@@ -12,5 +12,6 @@ mod help;
 mod model;
 mod policy;
 mod real_data;
+mod resume;
 mod settings;
 mod simulate;

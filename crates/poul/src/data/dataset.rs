@@ -47,6 +47,8 @@ pub struct Dataset {
     pub propensity: Vec<Vec<f32>>,
     /// The user's own predictions: the outcome's index and the values.
     pub predictions: Vec<(usize, Vec<f64>)>,
+    /// Parts of the rows by expression, and whether each row is part of them.
+    pub populations: Vec<(String, Vec<bool>)>,
     /// The time column, in the pieces in which it was read.
     pub time: Vec<ArrayRef>,
     /// For each id column, its pieces.
@@ -99,6 +101,7 @@ impl Dataset {
             propensity_columns: columns.propensity.clone(),
             propensity: parts.propensity,
             predictions: parts.predictions,
+            populations: parts.populations,
             time: parts.time,
             ids: parts.ids,
         })
@@ -134,6 +137,7 @@ struct Parts {
     stratum: Option<Vec<u32>>,
     propensity: Vec<Vec<f32>>,
     predictions: Vec<(usize, Vec<f64>)>,
+    populations: Vec<(String, Vec<bool>)>,
     time: Vec<ArrayRef>,
     ids: Vec<Vec<ArrayRef>>,
 }
@@ -141,6 +145,7 @@ struct Parts {
 impl Parts {
     fn new(columns: &Columns) -> Self {
         let predictions = columns.predictions.iter().map(|prediction| (prediction.outcome_idx, Vec::new()));
+        let populations = columns.populations.iter().map(|filter| (filter.text().to_owned(), Vec::new()));
         Self {
             rows: Vec::new(),
             treatment: vec![Vec::new(); columns.treatment.len()],
@@ -150,6 +155,7 @@ impl Parts {
             stratum: columns.stratum.as_ref().map(|_| Vec::new()),
             propensity: vec![Vec::new(); columns.propensity.len()],
             predictions: predictions.collect(),
+            populations: populations.collect(),
             time: Vec::new(),
             ids: vec![Vec::new(); columns.ids.len()],
         }
@@ -172,6 +178,9 @@ impl Parts {
         extend(&mut self.cluster, batch.cluster);
         extend(&mut self.stratum, batch.stratum);
         for ((_, whole), (_, part)) in self.predictions.iter_mut().zip(batch.predictions) {
+            whole.extend(part);
+        }
+        for ((_, whole), part) in self.populations.iter_mut().zip(batch.populations) {
             whole.extend(part);
         }
         self.time.extend(batch.time);

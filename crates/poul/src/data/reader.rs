@@ -60,6 +60,8 @@ pub struct Batch {
     pub propensity: Vec<Vec<f32>>,
     /// For each of [`Columns::predictions`], the outcome's index and finite predictions.
     pub predictions: Vec<(usize, Vec<f64>)>,
+    /// For each of [`Columns::populations`], whether each row is part of it.
+    pub populations: Vec<Vec<bool>>,
     /// The time column as it is.
     pub time: Option<ArrayRef>,
     /// The id columns as they are.
@@ -219,6 +221,8 @@ impl RowReader {
             predictions.push((part.outcome_idx, values));
         }
         let features = columns.features.iter().map(|feature| column(&feature.name)).collect::<Result<_>>()?;
+        let populations =
+            columns.populations.iter().map(|filter| filter.mask(batch)).collect::<Result<_>>()?;
         let time = columns.time.as_ref().map(|name| column(name)).transpose()?;
         let ids = columns.ids.iter().map(|name| column(name)).collect::<Result<_>>()?;
         Ok(Batch {
@@ -230,6 +234,7 @@ impl RowReader {
             stratum,
             propensity,
             predictions,
+            populations,
             time,
             ids,
             rows,

@@ -57,6 +57,13 @@ pub trait EffectModel: Send + Sync {
         false
     }
 
+    /// Whether training can start from this model: see [`TrainingData::start`].
+    ///
+    /// By default it cannot.
+    fn starts_training(&self) -> bool {
+        false
+    }
+
     /// Gets ready to score `targets` against `against`, all indices into `policies`.
     ///
     /// `policies` holds the policies of the training data under their names, and perhaps others over the same

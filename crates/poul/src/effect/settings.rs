@@ -28,6 +28,25 @@ impl Settings {
         Ok((read_table("model", &self.model)?, read_table("training", &self.training)?))
     }
 
+    /// The populations that training asks for: those of `phases` under `[training]`.
+    pub fn populations(&self) -> Vec<&str> {
+        let phases = self.training.get("phases").and_then(Value::as_array);
+        phases.into_iter().flatten().filter_map(|phase| phase.get("population")?.as_str()).collect()
+    }
+
+    /// These settings, and those of `under` where these are silent.
+    #[must_use]
+    pub fn over(&self, under: &Self) -> Self {
+        let merged = |over: &Map<String, Value>, under: &Map<String, Value>| {
+            under.clone().into_iter().chain(over.clone()).collect()
+        };
+        Self {
+            preset: self.preset.clone().or_else(|| under.preset.clone()),
+            model: merged(&self.model, &under.model),
+            training: merged(&self.training, &under.training),
+        }
+    }
+
     /// The settings that give these values when [read](Self::read).
     pub fn of(preset: Option<String>, model: &impl Serialize, training: &impl Serialize) -> Result<Self> {
         Ok(Self { preset, model: write_table(model)?, training: write_table(training)? })

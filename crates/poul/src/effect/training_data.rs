@@ -29,6 +29,10 @@ pub struct TrainingData<'a> {
     pub stratum: Option<&'a [u32]>,
     /// The user's own π(t|x): policies and their columns, where given. Default: none.
     pub propensity: Vec<(usize, &'a [f32])>,
+    /// Parts of the rows by expression, for the phases of training. Default: none.
+    pub populations: Vec<(&'a str, &'a [bool])>,
+    /// A model to start from, which [may be one](super::EffectModel::starts_training). Default: none.
+    pub start: Option<&'a dyn super::EffectModel>,
     /// How assignment happened. Default: randomized.
     pub design: Design,
     /// The policy that others are compared with, where there is one.
@@ -83,6 +87,12 @@ impl<'a> TrainingData<'a> {
             cluster: dataset.cluster.as_deref(),
             stratum: dataset.stratum.as_deref(),
             propensity,
+            populations: dataset
+                .populations
+                .iter()
+                .map(|(text, rows)| (text.as_str(), rows.as_slice()))
+                .collect(),
+            start: None,
             design,
             control,
             rows: Some(&dataset.rows),
@@ -145,6 +155,7 @@ impl<'a> TrainingData<'a> {
         let predictions = self.outcomes.iter().filter_map(|outcome| outcome.prediction);
         lengths.extend(predictions.map(|values| ("predictions", values.len())));
         lengths.extend(self.propensity.iter().map(|(_, values)| ("propensities", values.len())));
+        lengths.extend(self.populations.iter().map(|(_, rows)| ("rows of a population", rows.len())));
         match lengths.iter().find(|(_, found)| *found != n_rows) {
             Some((what, found)) => Err(Error::other(format!("{found} {what} for {n_rows} rows"))),
             None => Ok(()),
@@ -259,6 +270,8 @@ mod tests {
             cluster: None,
             stratum: None,
             propensity: Vec::new(),
+            populations: Vec::new(),
+            start: None,
             design: Design::Randomized,
             control: Some(0),
             rows: Some(&[10, 11, 12]),

@@ -1,13 +1,16 @@
 //! Stage 2 of Algorithm 1: g and h on residuals, by the orthogonalised loss; the best state by validation R-loss.
 
 use super::params::ValidParams;
+use super::phases::TrainingPhase;
 use super::r_loss::r_loss;
 use super::space::TreatmentSpace;
 use super::uplift_net::{Training, UpliftNet};
-use crate::net::{AdamParams, GroupRule, RowSource, Trained, Trainer, TrainerParams, train};
+use super::warm_start::WarmStart;
+use crate::effect::Phase;
+use crate::net::{AdamParams, GroupRule, RowSource, Trainer, TrainerParams, train};
 use crate::nuisance::{Folds, Propensity};
 use crate::policy::PolicySet;
-use crate::{Progress, Result, Seed};
+use crate::{Error, Kind, Progress, Result, Seed};
 
 /// What is learned from. Outcomes are in standard units, and residual: y − m̂(x).
 pub(super) struct Problem<'a> {
@@ -25,6 +28,10 @@ pub(super) struct Problem<'a> {
     pub cluster: Option<&'a [u32]>,
     /// π(t | x).
     pub propensity: &'a Propensity,
+    /// The phases of training, at least one.
+    pub phases: &'a [TrainingPhase],
+    /// A saved model to start from.
+    pub start: Option<&'a WarmStart>,
 }
 
 impl Problem<'_> {
@@ -43,14 +50,25 @@ impl Problem<'_> {
     }
 }
 
-/// Fits the ensemble: the space of atoms, and the weights of every member.
+/// What came out of stage 2.
+pub(super) struct Fitted {
+    /// The atoms that were learned about.
+    pub space: TreatmentSpace,
+    /// The weights of every member.
+    pub weights: Vec<Vec<f32>>,
+    /// How each phase went.
+    pub history: Vec<Phase>,
+}
+
+/// Fits the ensemble, phase by phase.
 pub(super) fn fit(
     problem: &Problem<'_>,
     params: &ValidParams,
     seed: Seed,
     progress: &dyn Progress,
-) -> Result<(TreatmentSpace, Trained)> {
+) -> Result<Fitted> {
     let space = TreatmentSpace::new(problem.policies, &problem.shares());
+    let space = problem.start.map_or_else(|| space.clone(), |start| start.space(&space));
     let all: Vec<usize> = (0..problem.policies.len()).collect();
     let mixtures = space.mixtures(problem.policies, &all)?;
     let (network, layout, groups) = UpliftNet::new(problem.x.n_cols(), problem.n_outcomes(), &space, params)?;
@@ -58,8 +76,8 @@ pub(super) fn fit(
     let decay = |weight_decay| GroupRule { rate_factor: 1.0, weight_decay };
     let adam = AdamParams {
         learning_rate: settings.learning_rate,
-        clip_norm: Some(settings.clip_norm),
-        average: Some(settings.average),
+        clip_norm: (settings.clip_norm > 0.0).then_some(settings.clip_norm),
+        average: (settings.average > 0.0).then_some(settings.average),
         ..AdamParams::default()
     };
     let adam = adam
@@ -69,7 +87,6 @@ pub(super) fn fit(
         .group(groups.phi, decay(settings.decay_phi))
         .group(groups.delta, decay(settings.decay_delta));
     let members = TrainerParams { n_members: params.model.members, ..TrainerParams::default() };
-    let mut trainer = Trainer::new(layout.clone(), adam, members, seed.child("start"))?;
     let (rows, validation) = split(problem, settings.validation_share, seed);
     let training = Training {
         network: &network,
@@ -81,19 +98,46 @@ pub(super) fn fit(
         weight: problem.weight,
         centring: params.model.centring,
     };
-    let mut validate = |trainer: &Trainer| {
-        if validation.is_empty() {
-            return Ok(None);
+    let mut weights: Option<Vec<Vec<f32>>> = None;
+    let mut history = Vec::with_capacity(problem.phases.len());
+    for (index, phase) in problem.phases.iter().enumerate() {
+        // The first phase has the streams of a fit without phases.
+        let stream = |name: &str| match index {
+            0 => seed.child(name),
+            index => seed.child(name).index(index as u64),
+        };
+        let mut trainer = Trainer::new(layout.clone(), adam.clone(), members, stream("start"))?;
+        if let (None, Some(start)) = (&weights, problem.start) {
+            let fresh: Vec<&[f32]> = (0..trainer.n_members()).map(|m| trainer.weights(m)).collect();
+            weights = Some(start.weights(&space, &layout, &fresh)?);
         }
-        let weights: Vec<&[f32]> = (0..trainer.n_members()).map(|m| trainer.averaged_weights(m)).collect();
-        r_loss(&training, &layout, &weights, problem.x, &validation).map(Some)
-    };
-    let schedule = settings.schedule();
-    progress.start("Learning effects", "rows", Some((rows.len() * settings.epochs) as u64));
-    let seed = seed.child("order");
-    let trained = train(&mut trainer, problem.x, &rows, &training, &schedule, &mut validate, seed, progress)?;
-    progress.finish();
-    Ok((space, trained))
+        if let Some(weights) = &weights {
+            trainer.start_from(weights)?;
+        }
+        let (rows, validation) = (phase.select(&rows), phase.select(&validation));
+        let mut validate = |trainer: &Trainer| {
+            if validation.is_empty() {
+                return Ok(None);
+            }
+            let weights: Vec<&[f32]> =
+                (0..trainer.n_members()).map(|m| trainer.averaged_weights(m)).collect();
+            r_loss(&training, &layout, &weights, problem.x, &validation).map(Some)
+        };
+        let TrainingPhase { title, schedule, .. } = phase;
+        progress.start(title, "rows", Some(schedule.most_rows(rows.len())));
+        let (x, order) = (problem.x, stream("order"));
+        let trained = train(&mut trainer, x, &rows, &training, schedule, &mut validate, order, progress);
+        let trained = trained.map_err(|error| at_phase(error, title))?;
+        progress.finish();
+        history.push(Phase { name: phase.name.clone(), epochs: trained.history, best: Some(trained.best) });
+        weights = Some(trained.weights);
+    }
+    Ok(Fitted { space, weights: weights.unwrap_or_default(), history })
+}
+
+/// Names the phase where training itself went wrong.
+fn at_phase(error: Error, title: &str) -> Error {
+    if error.kind() == Kind::Other { error.at(title) } else { error }
 }
 
 /// Rows to learn from and rows to validate on, by cluster.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::phases::PhaseParams;
 use crate::net::Schedule;
 use crate::{Error, Result};
 
@@ -79,6 +80,10 @@ pub struct TrainingParams {
     pub batch_rows: usize,
     /// Most passes over the rows. Default 80; at least 1.
     pub epochs: usize,
+    /// Phases of training, one population after the other; `epochs` then counts for nothing. Default: one phase of
+    /// `epochs` on all rows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<PhaseParams>,
     /// Epochs without a better validation R-loss before training ends. Default 8; 0: run all epochs.
     pub patience: usize,
     /// Share of the units held out for the validation R-loss. Default 0.125; in [0, 0.5].
@@ -95,9 +100,9 @@ pub struct TrainingParams {
     pub delta_start: f32,
     /// Penalty on the gates through which features enter g. Default 0.0015; 0: no gates.
     pub gate_penalty: f32,
-    /// Decay of the running average of weights. Default 0.999; in [0, 1).
+    /// Decay of the running average of weights. Default 0.999; in [0, 1); 0: no average.
     pub average: f32,
-    /// Longest gradient. Default 5; above 0.
+    /// Longest gradient. Default 5; at least 0; 0: any.
     pub clip_norm: f32,
 }
 
@@ -108,6 +113,7 @@ impl Default for TrainingParams {
             learning_rate: 2e-3,
             batch_rows: 512,
             epochs: 80,
+            phases: Vec::new(),
             patience: 8,
             validation_share: 0.125,
             decay_g: 1.0,
@@ -156,6 +162,7 @@ impl Params {
             ("training.learning_rate", positive(training.learning_rate), "above 0"),
             ("training.batch_rows", training.batch_rows > 0, "at least 1"),
             ("training.epochs", training.epochs > 0, "at least 1"),
+            ("training.phases.epochs", training.phases.iter().all(|phase| phase.epochs > 0), "at least 1"),
             ("training.validation_share", (0.0..=0.5).contains(&training.validation_share), "from 0 to 0.5"),
             ("training.decay_g", decay(training.decay_g), "from 0 to 100"),
             ("training.decay_rho", decay(training.decay_rho), "from 0 to 100"),
@@ -164,7 +171,7 @@ impl Params {
             ("training.delta_start", inside(training.delta_start, 0.0, 100.0), "from 0 to 100"),
             ("training.gate_penalty", inside(training.gate_penalty, 0.0, 100.0), "from 0 to 100"),
             ("training.average", inside(training.average, 0.0, 1.0), "in [0, 1)"),
-            ("training.clip_norm", positive(training.clip_norm), "above 0"),
+            ("training.clip_norm", training.clip_norm == 0.0 || positive(training.clip_norm), "at least 0"),
         ];
         match rules.iter().find(|(_, inside, _)| !inside) {
             Some((name, _, range)) => {

@@ -72,6 +72,26 @@ impl Poul {
         Ok(poul)
     }
 
+    pub(super) fn scales(&self) -> &[f64] {
+        &self.manifest.scales
+    }
+
+    pub(super) fn space(&self) -> &TreatmentSpace {
+        &self.manifest.space
+    }
+
+    pub(super) fn model_params(&self) -> &ModelParams {
+        &self.manifest.model
+    }
+
+    pub(super) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    pub(super) fn weights(&self) -> &[Vec<f32>] {
+        &self.weights
+    }
+
     /// h of some policies, by member: policies × d, row after row.
     pub fn embeddings(&self, policies: &PolicySet, chosen: &[usize]) -> Result<Vec<Vec<f32>>> {
         let mixtures = self.manifest.space.mixtures(policies, chosen)?;
@@ -122,6 +142,10 @@ impl EffectModel for Poul {
 
     fn embeds(&self, _context: &str, _action: &str, _attributes: &Attributes) -> bool {
         false
+    }
+
+    fn starts_training(&self) -> bool {
+        true
     }
 
     fn manifest(&self) -> Result<serde_json::Value> {

@@ -1,13 +1,17 @@
 //! From a table to a model: read, encode, assign policies, learn, and record how.
 
+use std::path::Path;
+
 use super::Model;
 use super::manifest::{DataRecord, FORMAT, Manifest, OutcomeRecord};
 use super::registry::learner;
+use super::warm_start;
 use crate::data::{Budget, Columns, Dataset, Labels, Roles, Source, ValidEncoderParams};
 use crate::effect::{Settings, TrainingData, ValidTrainingData};
 use crate::net::DenseRows;
 use crate::policy::{Assigner, PolicySet};
-use crate::{Progress, Result, Seed};
+use crate::progress::Resumable;
+use crate::{Checkpoint, Error, Progress, Result, Seed};
 
 /// What to fit, on what.
 pub struct FitRequest<'a> {
@@ -33,25 +37,69 @@ pub struct FitRequest<'a> {
     pub seed: u64,
     /// The command, for the record.
     pub command: Vec<String>,
+    /// Where the fit leaves what it has done, so that it can go on after it was stopped. Default: nowhere.
+    pub checkpoint: Option<CheckpointPlan<'a>>,
+    /// A model of the same learner, outcomes and features that training starts from. Default: none.
+    pub warm_start: Option<&'a Model>,
+}
+
+/// Where a fit leaves what it has done.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckpointPlan<'a> {
+    /// A folder of its own: see [`Checkpoint::beside`]. The caller [removes](Checkpoint::remove) it once the model is
+    /// saved.
+    pub folder: &'a Path,
+    /// Whether to go on from what is there; it is deleted otherwise.
+    pub resume: bool,
+    /// Training steps between two writes. Default: 500.
+    pub steps_between: Option<u64>,
 }
 
 /// Fits a model. What is wrong with the settings is told before any row is read.
 pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
     let learner = learner(request.learner)?;
-    let settings = (learner.settle)(request.settings)?;
-    let FitRequest { source, columns, policies, .. } = request;
+    let start = request.warm_start;
+    if let Some(saved) = start {
+        warm_start::check(saved, request)?;
+    }
+    let settings = match start {
+        Some(saved) => request.settings.over(&saved.manifest.settings),
+        None => request.settings.clone(),
+    };
+    let settings = (learner.settle)(&settings)?;
+    let (source, schema) = (request.source, request.source.schema());
+    let columns = request.columns.clone().with_populations(settings.populations(), schema)?;
+    let (policies, mut notes) = warm_start::policies(start, request.policies)?;
     let control = request.control.map(|name| policies.require(name)).transpose();
     let control = control.map_err(|error| error.at("control"))?;
-    let (dataset, encoder) =
-        Dataset::read_and_fit(source, columns, request.encoder, request.budget, progress)?;
+    let fingerprint = source.fingerprint()?;
+    let checkpoint = checkpoint(request, &settings, &fingerprint)?;
+    let (dataset, encoder) = match start {
+        None => Dataset::read_and_fit(source, &columns, request.encoder, request.budget, progress)?,
+        Some(saved) => {
+            let encoder = saved.manifest.encoder.clone();
+            let columns = encoder.columns_for(columns.clone(), schema)?;
+            (Dataset::read(source, &columns, &encoder, request.budget, progress)?, encoder)
+        }
+    };
     let policy = {
         let labels: Vec<&Labels> = dataset.treatment_labels.iter().collect();
-        Assigner::new(policies, columns).assign(&dataset.treatment, &labels, &dataset.rows)?
+        Assigner::new(&policies, &columns).assign(&dataset.treatment, &labels, &dataset.rows)?
     };
     let x = DenseRows::new(dataset.x.values(), dataset.x.width())?;
-    let data = TrainingData::of(&dataset, &x, policies, &policy, columns.design, control)?.check()?;
-    let trained = (learner.train)(&data, &settings, Seed::new(request.seed), progress)?;
-    trained.notes.iter().for_each(|note| progress.warn(note));
+    let mut data = TrainingData::of(&dataset, &x, &policies, &policy, columns.design, control)?;
+    data.start = start.map(Model::effects);
+    let data = data.check()?;
+    let seed = Seed::new(request.seed);
+    let trained = match &checkpoint {
+        None => (learner.train)(&data, &settings, seed, progress)?,
+        Some(checkpoint) => (learner.train)(&data, &settings, seed, &Resumable { progress, checkpoint })?,
+    };
+    notes.extend(checkpoint.iter().flat_map(|checkpoint| checkpoint.notes().iter().cloned()));
+    notes.extend(trained.notes);
+    notes.iter().for_each(|note| progress.warn(note));
+    let record = DataRecord { files: file_names(source), rows: data.n_rows() as u64, fingerprint };
+    let earlier = start.into_iter().flat_map(|saved| saved.manifest.data.iter().cloned());
     let manifest = Manifest {
         format: FORMAT,
         poul: env!("CARGO_PKG_VERSION").to_owned(),
@@ -61,20 +109,44 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
         roles: request.roles.clone(),
         settings,
         seed: request.seed,
-        data: vec![DataRecord {
-            files: file_names(source),
-            rows: data.n_rows() as u64,
-            fingerprint: source.fingerprint()?,
-        }],
+        data: earlier.chain([record]).collect(),
         command: request.command.clone(),
-        notes: encoder.notes().iter().cloned().chain(trained.notes).collect(),
+        notes: encoder.notes().iter().cloned().chain(notes).collect(),
         history: trained.history,
-        policy_rows: data.policy_rows().to_vec(),
-        policies: (*policies).clone(),
-        encoder,
+        policy_rows: warm_start::policy_rows(start, &policies, data.policy_rows()),
         model: trained.effects.manifest()?,
+        policies: policies.clone().into_owned(),
+        encoder,
     };
     Model::new(manifest, trained.effects)
+}
+
+/// The checkpoint that is asked for, with everything that decides the model by name.
+fn checkpoint(request: &FitRequest<'_>, settings: &Settings, data: &str) -> Result<Option<Checkpoint>> {
+    let Some(plan) = request.checkpoint else { return Ok(None) };
+    let failed = |error| Error::other(format!("cannot describe the fit: {error}")).source(error);
+    let policies = serde_json::to_vec(request.policies).map_err(failed)?;
+    let of = |value: serde_json::Result<serde_json::Value>| value.map_err(failed);
+    let work = serde_json::json!({
+        "poul": env!("CARGO_PKG_VERSION"),
+        "data": data,
+        "learner": request.learner,
+        "seed": request.seed,
+        "control": request.control,
+        "policies": format!("{:016x}", crate::checkpoint::hash(&policies)),
+        "roles": of(serde_json::to_value(request.roles))?,
+        "settings": of(serde_json::to_value(settings))?,
+        "encoder": of(serde_json::to_value(&**request.encoder))?,
+        "warm_start": request.warm_start.map(warm_start::digest).transpose()?,
+    });
+    let checkpoint = match plan.resume {
+        true => Checkpoint::resume(plan.folder, work)?,
+        false => Checkpoint::create(plan.folder, work),
+    };
+    Ok(Some(match plan.steps_between {
+        Some(n_steps) => checkpoint.steps_between(n_steps),
+        None => checkpoint,
+    }))
 }
 
 fn outcomes(data: &ValidTrainingData<'_>) -> Vec<OutcomeRecord> {

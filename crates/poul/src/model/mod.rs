@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `registry` | the learners by name |
 //! | `fit` | from a table to a model |
+//! | `warm_start` | from a model and a new table to the next model |
 //! | `manifest` | what a model says of itself, by version |
 //! | `container` | the bytes of a model file |
 //! | `answer` | policies asked of a model: which can be scored, and by what |
@@ -13,11 +14,12 @@ mod container;
 mod fit;
 mod manifest;
 mod registry;
+mod warm_start;
 
 use std::path::Path;
 
 pub use answer::Answer;
-pub use fit::{FitRequest, fit};
+pub use fit::{CheckpointPlan, FitRequest, fit};
 pub use manifest::{DataRecord, FORMAT, Manifest, OutcomeRecord};
 pub use registry::{DEFAULT_LEARNER, LEARNERS, Learner, learner};
 

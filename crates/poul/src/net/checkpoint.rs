@@ -5,6 +5,7 @@
 
 use super::layout::Layout;
 use super::trainer::Trainer;
+use crate::checkpoint::hash;
 use crate::{Error, Result};
 
 const MAGIC: &[u8; 8] = b"poulnet\0";
@@ -83,12 +84,12 @@ impl Trainer {
     }
 }
 
-struct Reader<'b> {
-    rest: &'b [u8],
+pub(super) struct Reader<'b> {
+    pub(super) rest: &'b [u8],
 }
 
 impl<'b> Reader<'b> {
-    fn take(&mut self, n_bytes: usize) -> Result<&'b [u8]> {
+    pub(super) fn take(&mut self, n_bytes: usize) -> Result<&'b [u8]> {
         let (taken, rest) = self
             .rest
             .split_at_checked(n_bytes)
@@ -97,25 +98,17 @@ impl<'b> Reader<'b> {
         Ok(taken)
     }
 
-    fn number(&mut self) -> Result<u64> {
+    pub(super) fn number(&mut self) -> Result<u64> {
         let bytes = self.take(8)?;
         Ok(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
     }
 }
 
 /// Names, shapes and order of the matrices, in one number.
-fn fingerprint(layout: &Layout) -> u64 {
+pub(super) fn fingerprint(layout: &Layout) -> u64 {
     let mut text = String::new();
     for segment in layout.segments() {
         text.push_str(&format!("{}:{}x{};", segment.name, segment.n_rows, segment.n_cols));
     }
     hash(text.as_bytes())
-}
-
-/// FNV-1a over eight bytes at a time: catches a damaged file, not a forged one.
-fn hash(bytes: &[u8]) -> u64 {
-    let step = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
-    let words =
-        bytes.chunks(8).map(|chunk| chunk.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)));
-    words.fold(0xcbf2_9ce4_8422_2325 ^ bytes.len() as u64, step)
 }

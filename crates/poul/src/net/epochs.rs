@@ -4,6 +4,7 @@ use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
 use super::batch::{Network, RowSource};
+use super::resume::{Best, Run, Standing};
 use super::trainer::Trainer;
 use crate::{Error, Progress, Result, Seed};
 
@@ -45,6 +46,14 @@ impl Schedule {
         (self.epochs as u64).saturating_mul(n_rows as u64 * self.passes(n_rows) as u64)
     }
 
+    /// Rows that a run has gone through.
+    fn rows_until(&self, at: &Standing, n_rows: usize) -> u64 {
+        let (n_passes, n_steps) = (self.passes(n_rows), self.steps(n_rows));
+        let of_steps = |n_steps: usize| n_rows.min(n_steps * self.batch_rows);
+        let passes = (at.epoch * n_passes + at.n_steps / n_steps) * of_steps(n_steps);
+        (passes + of_steps(at.n_steps % n_steps)) as u64
+    }
+
     /// Passes over the rows that make an epoch.
     fn passes(&self, n_rows: usize) -> usize {
         self.min_steps.div_ceil(self.steps(n_rows))
@@ -79,6 +88,9 @@ pub struct Trained {
 }
 
 /// Trains on `rows`; `validate` gives the loss on held-out rows, or `None` where there are none.
+///
+/// With a checkpoint behind `progress`, a run that was stopped goes on where it was, to the same bits, and one that was
+/// over gives back what came out: go on from the weights that are returned, not from the trainer. `seed` names the run.
 #[expect(clippy::too_many_arguments, reason = "each is a different thing that only the caller has")]
 pub fn train(
     trainer: &mut Trainer,
@@ -94,46 +106,78 @@ pub fn train(
     if rows.is_empty() {
         return Err(Error::input("there are no rows to train on").hint("fewer folds, or more rows"));
     }
+    let mut run = Run::new(trainer, rows, schedule, seed, progress);
+    if let Some(trained) = run.finished(trainer)? {
+        progress.remark("done before, from the checkpoint");
+        return Ok(trained);
+    }
     let (n_passes, n_steps) = (schedule.passes(rows.len()), schedule.steps(rows.len()));
-    let mut order = rows.to_vec();
-    let mut history: Vec<Epoch> = Vec::new();
-    let mut best: Option<(usize, f64, Vec<Vec<f32>>)> = None;
-    for epoch in 0..schedule.epochs {
-        let mut total = 0.0;
-        for pass in epoch * n_passes..(epoch + 1) * n_passes {
-            // From the same order each time, so that a pass's shuffle depends on its number alone.
-            order.copy_from_slice(rows);
-            order.shuffle(&mut seed.child("epoch").index(pass as u64).rng());
-            for batch in order.chunks(schedule.batch_rows).take(n_steps) {
-                let losses = trainer.step(source, batch, network)?;
-                total += losses.iter().sum::<f64>() / losses.len() as f64;
-                progress.advance(batch.len() as u64);
-                if progress.cancelled() {
-                    return Err(Error::cancelled());
-                }
+    let mut at = run.resume(trainer)?.unwrap_or_default();
+    let mut order = Order { rows, shuffled: rows.to_vec(), pass: None, seed };
+    progress.advance(schedule.rows_until(&at, rows.len()));
+    while at.epoch < schedule.epochs {
+        while at.n_steps < n_passes * n_steps {
+            let pass = order.of_pass(at.epoch * n_passes + at.n_steps / n_steps);
+            let first = at.n_steps % n_steps * schedule.batch_rows;
+            let batch = &pass[first..pass.len().min(first + schedule.batch_rows)];
+            if let Some(loss) = trainer.try_step(source, batch, network)? {
+                let what = format!("the loss is {loss} in epoch {}, step {}", at.epoch + 1, at.n_steps + 1);
+                return Err(run.diverged(trainer, at, &what));
             }
+            let losses = trainer.losses();
+            at.total += losses.iter().sum::<f64>() / losses.len() as f64;
+            at.n_steps += 1;
+            progress.advance(batch.len() as u64);
+            if progress.cancelled() {
+                run.save(trainer, &at)?;
+                return Err(Error::cancelled());
+            }
+            run.save_if_due(trainer, &at);
         }
         let validation = validate(trainer)?;
-        history.push(Epoch { loss: total / (n_passes * n_steps) as f64, validation });
-        if let Some(loss) = validation.filter(|_| schedule.patience > 0) {
-            if !loss.is_finite() {
-                let error = Error::other(format!("training diverged: the validation loss is {loss}"));
-                return Err(error.hint("lower the learning rate, or look for extreme values"));
-            }
-            if best.as_ref().is_none_or(|(_, least, _)| loss < *least) {
-                best = Some((epoch, loss, averaged(trainer)));
-            }
+        if let Some(loss) = validation.filter(|loss| !loss.is_finite()) {
+            let what = format!("the validation loss is {loss} after epoch {}", at.epoch + 1);
+            return Err(run.diverged(trainer, at, &what));
         }
-        progress.remark(&remark(epoch, history.last(), best.as_ref().map(|best| best.1)));
-        if best.as_ref().is_some_and(|(best, _, _)| epoch - best >= schedule.patience) {
+        at.history.push(Epoch { loss: at.total / (n_passes * n_steps) as f64, validation });
+        if let Some(loss) = validation.filter(|_| schedule.patience > 0)
+            && at.best.as_ref().is_none_or(|best| loss < best.loss)
+        {
+            at.best = Some(Best { epoch: at.epoch, loss, weights: averaged(trainer) });
+        }
+        progress.remark(&remark(at.epoch, at.history.last(), at.best.as_ref().map(|best| best.loss)));
+        if at.best.as_ref().is_some_and(|best| at.epoch - best.epoch >= schedule.patience) {
             break;
         }
+        at = Standing { epoch: at.epoch + 1, n_steps: 0, total: 0.0, ..at };
     }
-    let last = history.len().saturating_sub(1);
-    Ok(match best {
-        Some((best, _, weights)) => Trained { weights, history, best },
-        None => Trained { weights: averaged(trainer), history, best: last },
-    })
+    let last = at.history.len().saturating_sub(1);
+    let trained = match at.best {
+        Some(best) => Trained { weights: best.weights, history: at.history, best: best.epoch },
+        None => Trained { weights: averaged(trainer), history: at.history, best: last },
+    };
+    run.finish(&trained)?;
+    Ok(trained)
+}
+
+/// The rows in the order of a pass.
+struct Order<'a> {
+    rows: &'a [u32],
+    shuffled: Vec<u32>,
+    pass: Option<usize>,
+    seed: Seed,
+}
+
+impl Order<'_> {
+    /// From the same order each time, so that a pass's shuffle depends on its number alone.
+    fn of_pass(&mut self, pass: usize) -> &[u32] {
+        if self.pass != Some(pass) {
+            self.shuffled.copy_from_slice(self.rows);
+            self.shuffled.shuffle(&mut self.seed.child("epoch").index(pass as u64).rng());
+            self.pass = Some(pass);
+        }
+        &self.shuffled
+    }
 }
 
 fn averaged(trainer: &Trainer) -> Vec<Vec<f32>> {

@@ -54,6 +54,7 @@ mod mlp;
 mod op;
 mod optimizer;
 mod predict;
+mod resume;
 mod sparse;
 mod tape;
 mod trainer;

@@ -57,6 +57,19 @@ impl Trainer {
     ///
     /// Nothing is updated if a loss is not finite or the network is put together wrongly.
     pub fn step(&mut self, source: &dyn RowSource, rows: &[u32], network: &dyn Network) -> Result<&[f64]> {
+        let step = self.n_steps + 1;
+        let Some(loss) = self.try_step(source, rows, network)? else { return Ok(&self.losses) };
+        let error = Error::other(format!("training diverged: the loss is {loss} at step {step}"));
+        Err(error.hint("lower the learning rate, clip gradients, or look for extreme values in the features"))
+    }
+
+    /// As [`step`](Self::step); a loss that is not finite is given back and nothing was updated.
+    pub(super) fn try_step(
+        &mut self,
+        source: &dyn RowSource,
+        rows: &[u32],
+        network: &dyn Network,
+    ) -> Result<Option<f64>> {
         check_rows(rows, source)?;
         let Self { layout, optimizer, members, n_steps, features, losses } = self;
         let (layout, step) = (&*layout, *n_steps + 1);
@@ -85,14 +98,40 @@ impl Trainer {
             .for_each(|(index, member)| member.run_rows(network, layout, index, step, batch));
         losses.clear();
         for member in &mut *members {
-            losses.push(member.take_loss(step)?);
+            losses.push(member.take_loss()?);
+        }
+        if let Some(loss) = losses.iter().find(|loss| !loss.is_finite()) {
+            return Ok(Some(*loss));
         }
         members.par_iter_mut().with_max_len(1).for_each(|member| {
             member.backward_shared(layout);
             member.update(layout, optimizer, step);
         });
         *n_steps = step;
-        Ok(losses)
+        Ok(None)
+    }
+
+    /// Each member's loss before the last step.
+    pub(super) fn losses(&self) -> &[f64] {
+        &self.losses
+    }
+
+    /// Puts every member at these weights, with nothing remembered of earlier gradients: a warm start, the next phase.
+    pub fn start_from(&mut self, weights: &[Vec<f32>]) -> Result<()> {
+        let n_values = self.layout.n_values();
+        if weights.len() != self.members.len() || weights.iter().any(|weights| weights.len() != n_values) {
+            return Err(Error::other("weights of another network or ensemble"));
+        }
+        for (member, weights) in self.members.iter_mut().zip(weights) {
+            member.weights.copy_from_slice(weights);
+            if !member.average.is_empty() {
+                member.average.copy_from_slice(weights);
+            }
+            member.first.fill(0.0);
+            member.second.fill(0.0);
+            member.n_updates.fill(0);
+        }
+        Ok(())
     }
 
     /// Steps taken.

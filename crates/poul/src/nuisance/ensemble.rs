@@ -4,7 +4,7 @@
 use crate::net::{
     AdamParams, Epoch, Layout, Network, RowSource, Schedule, Trainer, TrainerParams, predict, train,
 };
-use crate::{Error, Progress, Result, Seed};
+use crate::{Error, Kind, Progress, Result, Seed};
 
 use super::rows::SomeRows;
 
@@ -72,7 +72,12 @@ impl Fit<'_> {
         progress.start(&self.stage, "rows", Some(self.schedule.most_rows(self.rows.len())));
         let order = seed.child("order");
         let trained =
-            train(&mut trainer, self.x, self.rows, self.loss, self.schedule, &mut validate, order, progress)?;
+            train(&mut trainer, self.x, self.rows, self.loss, self.schedule, &mut validate, order, progress);
+        // Where training itself went wrong, in which network is worth knowing.
+        let trained = trained.map_err(|error| match error.kind() {
+            Kind::Other => error.at(self.stage.as_str()),
+            _ => error,
+        })?;
         progress.finish();
         let ensemble = Ensemble { layout, weights: trained.weights };
         Ok(Fitted { ensemble, history: trained.history, best: trained.best })

@@ -62,6 +62,7 @@ impl Roles {
             propensity,
             predictions,
             population,
+            populations: Vec::new(),
             time: optional("time", &self.time, assigned)?,
             ids: self.id.clone(),
             design: self.design,

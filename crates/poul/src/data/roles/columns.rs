@@ -1,8 +1,10 @@
 //! Roles that are known to fit a table.
 
+use arrow_schema::Schema;
 use serde::{Deserialize, Serialize};
 
 use super::Design;
+use crate::Result;
 use crate::data::{ColumnKind, Filter};
 
 /// The columns of a table by role: every name exists, has a fitting type and plays one part.
@@ -33,6 +35,8 @@ pub struct Columns {
     pub predictions: Vec<Prediction>,
     /// Which rows count.
     pub population: Option<Filter>,
+    /// Parts of those rows that are told apart: see [`with_populations`](Self::with_populations).
+    pub populations: Vec<Filter>,
     /// When rows were observed.
     pub time: Option<String>,
     /// What identifies a row.
@@ -84,7 +88,8 @@ impl Columns {
         let names = names.chain(self.propensity.iter().map(|propensity| propensity.column.as_str()));
         let names = names.chain(self.predictions.iter().map(|prediction| prediction.column.as_str()));
         let names = names.chain(self.ids.iter().map(String::as_str));
-        let names = names.chain(self.population.iter().flat_map(Filter::columns).map(String::as_str));
+        let filters = self.population.iter().chain(&self.populations);
+        let names = names.chain(filters.flat_map(Filter::columns).map(String::as_str));
         let mut seen = std::collections::BTreeSet::new();
         for name in names {
             if seen.insert(name) {
@@ -92,6 +97,17 @@ impl Columns {
             }
         }
         needed
+    }
+
+    /// Tells parts of the rows apart, by expressions like that of the population: what the phases of training ask for.
+    pub fn with_populations<'t>(
+        mut self,
+        expressions: impl IntoIterator<Item = &'t str>,
+        schema: &Schema,
+    ) -> Result<Self> {
+        let filters = expressions.into_iter().map(|text| Filter::parse(text, schema));
+        self.populations = filters.collect::<Result<_>>()?;
+        Ok(self)
     }
 
     /// The names of the features.

@@ -188,24 +188,18 @@ fn absent_policies(
     assignment: &Assignment<'_>,
 ) -> Vec<AbsentPolicies> {
     let of_fold = |(fold, model): (usize, &FoldModel)| {
-        let names = assignment.policy_names.iter().zip(&classes.class_of);
-        let names = names.filter(|(_, class)| model.absent.contains(class));
-        AbsentPolicies { fold, policies: names.map(|(name, _)| name.clone()).collect() }
+        let is_absent = |policy: &usize| model.absent.contains(&classes.class_of[*policy]);
+        let absent: Vec<usize> = (0..assignment.policy_names.len()).filter(is_absent).collect();
+        let policies = absent.iter().map(|policy| assignment.policy_names[*policy].clone()).collect();
+        let n_rows =
+            |policy: &usize| assignment.policy.iter().filter(|own| **own as usize == *policy).count();
+        AbsentPolicies { fold, policies, rows: absent.iter().map(|policy| n_rows(policy) as u64).collect() }
     };
     models.iter().enumerate().filter(|(_, model)| !model.absent.is_empty()).map(of_fold).collect()
 }
 
 fn warn(report: &PropensityReport, params: &PropensityParams, progress: &dyn Progress) {
-    for AbsentPolicies { fold, policies } in &report.absent {
-        let shown: Vec<String> = policies.iter().take(5).map(|name| format!("`{name}`")).collect();
-        let more = policies.len() - shown.len();
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        progress.warn(&format!(
-            "outside fold {} no row has {}{more}: there their propensity is their share of all rows",
-            fold + 1,
-            shown.join(", "),
-        ));
-    }
+    report.absent.iter().for_each(|absent| progress.warn(&absent.note()));
     if report.clipped_own_rows > 0 {
         progress.warn(&format!(
             "{} rows were given a policy whose propensity is below the floor (`clip` = {}): there is little overlap there",

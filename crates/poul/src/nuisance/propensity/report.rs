@@ -55,6 +55,28 @@ pub struct AbsentPolicies {
     pub fold: usize,
     /// The policies.
     pub policies: Vec<String>,
+    /// How many rows each of them has in all.
+    pub rows: Vec<u64>,
+}
+
+impl AbsentPolicies {
+    /// What the user should know about it.
+    pub fn note(&self) -> String {
+        let named = self.policies.iter().zip(&self.rows).map(|(name, rows)| match rows {
+            1 => format!("`{name}` (1 row)"),
+            rows => format!("`{name}` ({rows} rows)"),
+        });
+        let mut shown: Vec<String> = named.take(5).collect();
+        let more = self.policies.len() - shown.len();
+        if more > 0 {
+            shown.push(format!("{more} more"));
+        }
+        format!(
+            "the propensity of fold {} was fitted without a row of {}: it is taken to be the share of all rows there; fewer folds may help",
+            self.fold + 1,
+            shown.join(", "),
+        )
+    }
 }
 
 /// Sums of weights and their squares.

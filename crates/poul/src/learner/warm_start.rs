@@ -1,0 +1,164 @@
+//! A warm start: training goes on from a saved model, on new data with other policies.
+//!
+//! Before its first step the new model gives every policy the saved one knew the same effects: weights are carried over
+//! by name, the saved ᾱ and κ stay the origin and unit of z, and outcomes are learned in the saved units. Atoms that
+//! are new start from what their context and action share with others (δ = 0), or at random where φ is a lookup or
+//! where their context or action is new too; atoms that are gone are kept.
+
+use serde_json::Value;
+
+use super::params::ValidParams;
+use super::poul::Poul;
+use super::space::TreatmentSpace;
+use crate::effect::{EffectModel, Tensors};
+use crate::net::{Layout, Segment};
+use crate::{Error, Result};
+
+/// Settings of the model that do not change its weights' shapes or meaning.
+const MAY_DIFFER: [&str; 3] = ["dropout", "centring", "centring_draws"];
+
+/// A saved model to start from.
+pub(super) struct WarmStart {
+    saved: Poul,
+}
+
+impl WarmStart {
+    /// From a model of this learner with the same outcomes, features and settings.
+    pub(super) fn new(
+        model: &dyn EffectModel,
+        outcomes: &[String],
+        n_features: usize,
+        params: &ValidParams,
+    ) -> Result<Self> {
+        let mut tensors = Tensors::default();
+        for tensor in model.tensors() {
+            tensors.insert(tensor.name, tensor.shape, tensor.values.into_owned());
+        }
+        let saved = Poul::from_parts(model.manifest()?, &mut tensors)?;
+        if saved.outcomes() != outcomes {
+            let (saved, ours) = (saved.outcomes().join(", "), outcomes.join(", "));
+            let what = format!("the saved model is of the outcomes {saved}, not {ours}");
+            return Err(Error::usage(what).hint("name the same outcomes in the same order, or fit afresh"));
+        }
+        if saved.n_features() != n_features {
+            let what =
+                format!("the saved model has {} encoded features, not {n_features}", saved.n_features());
+            return Err(Error::other(what).hint("encode the data by the encoder of the saved model"));
+        }
+        check_settings(&saved, params)?;
+        Ok(Self { saved })
+    }
+
+    /// The units of the outcomes: their standard deviations where the saved model was fitted.
+    pub(super) fn scales(&self) -> &[f64] {
+        self.saved.scales()
+    }
+
+    /// The saved space with the atoms of the new data added; its origin and unit stay.
+    pub(super) fn space(&self, new: &TreatmentSpace) -> TreatmentSpace {
+        let old = self.saved.space();
+        let union = |ours: &[String], theirs: &[String]| {
+            let mut names: Vec<String> = ours.iter().chain(theirs).cloned().collect();
+            names.sort();
+            names.dedup();
+            names
+        };
+        let contexts = union(&old.contexts, &new.contexts);
+        let actions = union(&old.actions, &new.actions);
+        let find = |names: &[String], name: &String| names.partition_point(|other| other < name) as u32;
+        let place = |space: &TreatmentSpace, (context, action): (u32, u32)| {
+            let context = find(&contexts, &space.contexts[context as usize]);
+            (context, find(&actions, &space.actions[action as usize]))
+        };
+        let known = old.atoms.iter().zip(&old.mean).map(|(atom, mean)| (place(old, *atom), *mean));
+        let mut atoms: Vec<((u32, u32), f64)> = known.collect();
+        for (context, action) in &new.atoms {
+            let names = (&new.contexts[*context as usize], &new.actions[*action as usize]);
+            if old.place(names.0, names.1).is_none() {
+                atoms.push((place(new, (*context, *action)), 0.0));
+            }
+        }
+        atoms.sort_by_key(|(atom, _)| *atom);
+        let (atoms, mean) = atoms.into_iter().unzip();
+        TreatmentSpace { contexts, actions, atoms, mean, spread: old.spread }
+    }
+
+    /// The saved weights of every member laid over `fresh` ones.
+    pub(super) fn weights(
+        &self,
+        space: &TreatmentSpace,
+        layout: &Layout,
+        fresh: &[&[f32]],
+    ) -> Result<Vec<Vec<f32>>> {
+        let has_shared = layout.segments().iter().any(|segment| part(segment) == Some("action"));
+        let mut all: Vec<Vec<f32>> = fresh.iter().map(|fresh| fresh.to_vec()).collect();
+        for segment in layout.segments() {
+            let saved_layout = self.saved.layout();
+            let Some(saved) = saved_layout.segments().iter().find(|saved| saved.name == segment.name) else {
+                return Err(other_shape(&segment.name));
+            };
+            let rows = self.rows(segment, space);
+            let fits = rows.len() == segment.n_rows && saved.n_cols == segment.n_cols;
+            if !fits || rows.iter().flatten().any(|row| *row >= saved.n_rows) {
+                return Err(other_shape(&segment.name));
+            }
+            for (weights, saved_weights) in all.iter_mut().zip(self.saved.weights()) {
+                let from = &saved_weights[saved.range()];
+                let to = &mut weights[segment.range()];
+                for (to, row) in to.chunks_exact_mut(segment.n_cols).zip(&rows) {
+                    match row {
+                        Some(row) => to.copy_from_slice(&from[row * segment.n_cols..][..segment.n_cols]),
+                        None if has_shared && part(segment) == Some("atom") => to.fill(0.0),
+                        None => {}
+                    }
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// For each row of a matrix, the row of the saved one that it goes on from.
+    fn rows(&self, segment: &Segment, space: &TreatmentSpace) -> Vec<Option<usize>> {
+        let old = self.saved.space();
+        let of = |names: &[String], old: &[String]| {
+            names.iter().map(|name| old.binary_search(name).ok()).collect::<Vec<_>>()
+        };
+        match part(segment) {
+            Some("action" | "bend") => of(&space.actions, &old.actions),
+            Some("context") => of(&space.contexts, &old.contexts),
+            Some("atom") => {
+                let name =
+                    |atom: &(u32, u32)| (&space.contexts[atom.0 as usize], &space.actions[atom.1 as usize]);
+                let names = space.atoms.iter().map(name);
+                names.map(|(context, action)| old.place(context, action)).collect()
+            }
+            _ => (0..segment.n_rows).map(Some).collect(),
+        }
+    }
+}
+
+/// What the rows of a matrix of φ stand for; `None` for every other matrix.
+fn part(segment: &Segment) -> Option<&str> {
+    let (net, part) = segment.name.rsplit_once('.')?;
+    let is_phi = net.split('.').next() == Some("h") && ["action", "bend", "context", "atom"].contains(&part);
+    is_phi.then_some(part)
+}
+
+fn other_shape(name: &str) -> Error {
+    let error = Error::usage(format!("the saved model has no weights `{name}` of that shape"));
+    error.hint("train with the settings of the saved model (poul show), or fit afresh")
+}
+
+fn check_settings(saved: &Poul, params: &ValidParams) -> Result<()> {
+    let of = |model| serde_json::to_value(model).unwrap_or_default();
+    let (saved, ours) = (of(saved.model_params()), of(&params.model));
+    let names = ours.as_object().into_iter().flat_map(|ours| ours.keys());
+    for name in names.filter(|name| !MAY_DIFFER.contains(&name.as_str())) {
+        let (saved, ours): (&Value, &Value) = (&saved[name], &ours[name]);
+        if saved != ours {
+            let error = Error::usage(format!("`model.{name}` is {ours}, and {saved} in the saved model"));
+            return Err(error.hint("leave the setting out: a warm start takes those of the saved model"));
+        }
+    }
+    Ok(())
+}
