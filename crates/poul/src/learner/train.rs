@@ -1,11 +1,17 @@
 //! The whole of Algorithm 2: outcomes in standard units, nuisances out of fold, then g and h on the residuals.
 
+use super::assignment::AssignmentFit;
+use super::baseline_net::distil;
 use super::fit::{Problem, fit};
-use super::nuisances::{Residuals, fit_pi, folds, notes, out_of_fold};
-use super::params::{ModelParams, Params, TrainingParams, ValidParams};
+use super::logistic::{Binary, check_binary};
+use super::nuisances::{Residuals, folds, notes, out_of_fold};
+use super::objective::Target;
+use super::params::{Loss, ModelParams, Params, TrainingParams, ValidParams};
 use super::poul::Poul;
+use super::space::TreatmentSpace;
+use super::uplift_net::UpliftNet;
 use crate::effect::{EffectModel, Phase, Settings, Tensors, Trained, ValidTrainingData};
-use crate::nuisance::PropensityModels;
+use crate::nuisance::OutcomeLoss;
 use crate::{Error, Progress, Result, Seed};
 
 /// The learner's name.
@@ -26,36 +32,63 @@ pub fn train(
 ) -> Result<Trained> {
     let params = params(settings)?;
     let seed = seed.child("poul");
+    let is_logistic = params.model.loss == Loss::Logistic;
+    if is_logistic {
+        check_binary(data)?;
+    }
+    params.model.centring.check(data.design)?;
     let weight: Option<Vec<f32>> =
         data.weight.map(|weight| weight.iter().map(|weight| *weight as f32).collect());
     let weight = weight.as_deref();
     let folds = folds(data, params.training.folds, seed);
-    let Residuals { values: residual, scales, outcome } = out_of_fold(data, weight, &folds, seed, progress)?;
-    let propensity = fit_pi(data, weight, &folds, seed, progress)?;
+    let loss = if is_logistic { OutcomeLoss::Logistic } else { OutcomeLoss::Squared };
+    let Residuals { values: residual, scales, outcome } =
+        out_of_fold(data, weight, &folds, loss, seed, progress)?;
+    let total: f64 = data.policy_mass().iter().sum();
+    let shares: Vec<f64> = data.policy_mass().iter().map(|mass| mass / total).collect();
+    let space = TreatmentSpace::new(data.policies, &shares);
+    let mixtures = space.mixtures(data.policies, &(0..data.policies.len()).collect::<Vec<_>>())?;
+    let assignment = AssignmentFit::new(data, &mixtures, weight, &folds, &params.model, seed, progress)?;
+    let binary = is_logistic.then(|| Binary::new(data, &outcome.predicted));
     let problem = Problem {
         x: data.x,
-        policies: data.policies,
+        space: &space,
+        mixtures: &mixtures,
         policy: data.policy,
-        residual: &residual,
+        target: match &binary {
+            Some(Binary { outcome, logit }) => Target::Binary { outcome, logit },
+            None => Target::Residual(&residual),
+        },
+        n_outcomes: data.outcomes.len(),
         weight,
         cluster: data.cluster,
-        propensity: &propensity.propensity,
+        assigned: assignment.assigned(),
+        centring: assignment.centring,
     };
-    let (space, trained) = fit(&problem, &params, seed.child("effects"), progress)?;
+    let trained = fit(&problem, &params, seed.child("effects"), progress)?;
+    let baseline = match &binary {
+        Some(binary) => {
+            let (network, layout, _) = UpliftNet::new(data.x.n_cols(), problem.n_outcomes, &space, &params)?;
+            let training = problem.training(&network, &params);
+            let (seed, members) = (seed.child("baseline"), &trained.weights);
+            let x = data.x;
+            Some(distil(&training, &layout, members, &binary.logit, x, data.cluster, seed, progress)?)
+        }
+        None => None,
+    };
 
     let mut history = Vec::new();
     for (fold, model) in outcome.models.folds().iter().enumerate() {
         let name = format!("outcome model, fold {}", fold + 1);
         history.push(Phase { name, epochs: model.history().to_vec(), best: Some(model.best_epoch()) });
     }
-    for (fold, (epochs, best)) in propensity.models.iter().flat_map(PropensityModels::histories).enumerate() {
-        let name = format!("propensity, fold {}", fold + 1);
-        history.push(Phase { name, epochs: epochs.to_vec(), best: Some(best) });
-    }
+    history.extend(assignment.history());
     history.push(Phase { name: "effects".into(), epochs: trained.history, best: Some(trained.best) });
     let names = data.outcomes.iter().map(|outcome| outcome.name.to_owned()).collect();
-    let poul = Poul::new(names, scales, data.x.n_cols(), space, &params, trained.weights)?;
-    Ok(Trained { effects: Box::new(poul), history, notes: notes(data, &outcome, &propensity) })
+    let mut notes = notes(data, &outcome, assignment.propensity());
+    notes.extend(assignment.note(data.policies.len(), params.model.centring));
+    let poul = Poul::new(names, scales, data.x.n_cols(), space, &params, trained.weights, baseline)?;
+    Ok(Trained { effects: Box::new(poul), history, notes })
 }
 
 /// Reads a model back.

@@ -87,10 +87,12 @@ impl Trainer {
         for member in &mut *members {
             losses.push(member.take_loss(step)?);
         }
-        members.par_iter_mut().with_max_len(1).for_each(|member| {
+        members.par_iter_mut().with_max_len(1).try_for_each(|member| {
             member.backward_shared(layout);
+            network.carry(layout, &mut member.weights, rows)?;
             member.update(layout, optimizer, step);
-        });
+            Ok(())
+        })?;
         *n_steps = step;
         Ok(losses)
     }
