@@ -221,11 +221,11 @@ fn errors_of_the_nuisances_count_in_second_order_where_h_is_centred() {
     }
     // Twice the error of m̂ and π̂ is four times the error of the effects, or twice.
     for (centring, _, order) in &changes[..2] {
-        assert!((1.7..2.4).contains(order), "{centring}: order {order:.2} in {changes:?}");
+        assert!((1.8..2.2).contains(order), "{centring}: order {order:.2} in {changes:?}");
     }
     let (_, uncentred, order) = changes[2];
-    assert!((0.6..1.3).contains(&order), "not centred: order {order:.2} in {changes:?}");
-    assert!(changes[0].1 < 0.3 * uncentred, "{changes:?}");
+    assert!((0.8..1.2).contains(&order), "not centred: order {order:.2} in {changes:?}");
+    assert!(changes[0].1 < 0.2 * uncentred, "{changes:?}");
     // What a mixture's h is to a linear ρ, the mean of h is too.
     assert!((changes[0].1 / changes[1].1 - 1.0).abs() < 0.1, "{changes:?}");
 }
@@ -245,11 +245,11 @@ fn the_ways_of_centring_agree() {
     let (truth, power) = (world.truth(), distance(&world.truth(), &vec![0.0; 6000 * 20]));
     let exact = of(&world, "exact");
     let error = distance(&exact, &truth) / power;
-    assert!(error < 0.2, "{error}");
+    assert!(error < 0.1, "{error}");
     for centring in ["sampled", "running-mean", "mixture"] {
         let other = of(&world, centring);
         let (scale, error) = (slope(&other, &exact), distance(&other, &truth) / power);
-        assert!((0.93..1.07).contains(&scale) && error < 0.3, "{centring}: slope {scale}, error {error}");
+        assert!((0.93..1.07).contains(&scale) && error < 0.2, "{centring}: slope {scale}, error {error}");
     }
     // The same shares in strata that mean nothing: each row draws for itself.
     world.stratum = Some((0..6000).map(|row| row % 2).collect());
@@ -375,7 +375,7 @@ fn binary_outcomes_by_likelihood_are_differences_of_probabilities() {
     let ((logistic, trained), (squared, _)) = (of("logistic"), of("squared"));
     let error = |effects: &[f64]| distance(effects, &truth) / distance(&truth, &vec![0.0; truth.len()]);
     let errors = (error(&logistic), error(&squared));
-    assert!(errors.0 < 0.45 && errors.0 < errors.1, "logistic and squared: {errors:?}");
+    assert!(errors.0 < 0.35 && errors.0 < 0.9 * errors.1, "logistic and squared: {errors:?}");
     assert!(logistic.iter().all(|effect| (-1.0..=1.0).contains(effect)));
     // A policy against itself has no effect at all.
     assert!(logistic.iter().step_by(world.policies.len()).all(|effect| *effect == 0.0));

@@ -6,6 +6,7 @@
 use super::centring::Centred;
 use super::objective::Training;
 use super::space::Mixtures;
+use super::stage::Stage;
 use super::treatment_net::TreatmentNet;
 use crate::net::{Batch, Layout, Network, RowSource, Tape, Var, predict};
 use crate::nuisance::{Folds, OutcomeLoss, OutcomeModels, OutcomeParams, OutcomeProblem, fit_outcome};
@@ -41,7 +42,8 @@ pub(super) fn distil(
     let problem =
         OutcomeProblem { weight: training.weight, cluster, ..OutcomeProblem::new(x, &values, &losses) };
     let folds = Folds::deal(x.n_rows(), cluster, 1, seed);
-    Ok(fit_outcome(&problem, &folds, &OutcomeParams::default().check()?, seed, progress)?.models)
+    let stage = Stage { name: "Baseline", progress };
+    Ok(fit_outcome(&problem, &folds, &OutcomeParams::default().check()?, seed, &stage)?.models)
 }
 
 /// g(x)ᵀ(e_h(x) − h̄) of every row, one column per outcome.

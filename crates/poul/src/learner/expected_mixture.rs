@@ -2,6 +2,7 @@
 //! on the features. Its cost depends on the atoms, not on the policies.
 
 use super::space::Mixtures;
+use super::stage::Stage;
 use crate::effect::ValidTrainingData;
 use crate::nuisance::{
     Folds, OutcomeKind, OutcomeLoss, OutcomeModels, OutcomeParams, OutcomeProblem, Propensity, fit_outcome,
@@ -60,7 +61,8 @@ impl ExpectedMixtures {
             policy_weight: 0.0,
             ..OutcomeParams::default()
         };
-        let fit = fit_outcome(&problem, folds, &params.check()?, seed, progress)?;
+        let stage = Stage { name: "Expected mixture", progress };
+        let fit = fit_outcome(&problem, folds, &params.check()?, seed, &stage)?;
         Ok(Self { mass: fit.predicted, of_row: (0..n_rows as u32).collect(), models: Some(fit.models) })
     }
 }

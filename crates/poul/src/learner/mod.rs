@@ -14,6 +14,7 @@
 //! | `logistic`, `baseline_net` | 0/1 outcomes, and the logit under the mean policy |
 //! | `fit` | stage 2: the training of an ensemble |
 //! | `nuisances` | stage 1: m and π out of fold |
+//! | `stage` | names of the stages that borrow the outcome model's machinery |
 //! | `train` | the whole: scale outcomes, nuisances, stage 2 |
 //! | `poul`, `scorer` | what comes out, and how it scores |
 
@@ -31,6 +32,7 @@ mod poul;
 mod r_loss;
 mod scorer;
 mod space;
+mod stage;
 mod train;
 mod treatment_net;
 mod uplift_net;

@@ -49,9 +49,13 @@ impl Scorer for PoulScorer<'_> {
             return Err(Error::other(format!("{found} encoded features where the model has {expected}")));
         }
         let baseline = self.baseline.map(|baseline| baseline.predict(x, &[])).transpose()?;
+        if baseline.as_ref().is_some_and(|baseline| baseline.len() != n_rows * n_outcomes) {
+            return Err(Error::input("the baseline of the model is not of its outcomes")
+                .hint("the file is damaged: fit again"));
+        }
         let zeros = || vec![vec![0.0_f32; n_rows * n_targets]; n_outcomes];
         let mut scores = Scores { mean: zeros(), spread: if spread { zeros() } else { Vec::new() } };
-        let n_block = BLOCK_ROWS * n_targets;
+        let n_block = (BLOCK_ROWS * n_targets).max(1);
         let mut means: Vec<_> = scores.mean.iter_mut().map(|values| values.chunks_mut(n_block)).collect();
         let mut spreads: Vec<_> = scores.spread.iter_mut().map(|values| values.chunks_mut(n_block)).collect();
         let piece = |first_row: usize| Piece {
