@@ -7,7 +7,7 @@ use super::params::{Centring, ModelParams};
 use super::space::Mixtures;
 use crate::data::Design;
 use crate::effect::{Phase, ValidTrainingData};
-use crate::nuisance::{Folds, PropensityFit, PropensityModels};
+use crate::nuisance::{Folds, OutcomeModels, PropensityFit, PropensityModels};
 use crate::{Progress, Result, Seed};
 
 /// The fitted assignment, and the centring it is for.
@@ -83,7 +83,7 @@ impl AssignmentFit {
             Known::Mixtures(mixtures) => mixtures.models.as_ref(),
             Known::Policies(_) | Known::Both(..) => None,
         };
-        let mixtures = models.into_iter().flat_map(|models| models.folds()).enumerate();
+        let mixtures = models.into_iter().flat_map(OutcomeModels::folds).enumerate();
         let mixtures = mixtures.map(|(fold, model)| Phase {
             name: format!("expected mixture, fold {}", fold + 1),
             epochs: model.history().to_vec(),
