@@ -30,10 +30,12 @@ metrics: ## compare every named metric with causalml and scikit-uplift, where Py
 	if [ $$status -eq 77 ]; then echo "SKIPPED: comparison with causalml and scikit-uplift (could not be installed here)"; \
 	else exit $$status; fi
 
-bench: ## speed of reading, of the metrics and of training; quality on simulated worlds
+bench: ## speed of reading, of the metrics, of training and of scoring; quality on simulated worlds
 	$(CARGO) run --release --locked -p poul --example bench_read
 	$(CARGO) run --release --locked -p poul --example bench_metrics
 	$(CARGO) run --release --locked -p poul --example bench_engine
+	$(CARGO) run --release --locked -p poul --example bench_score
+	$(CARGO) run --release --locked -p poul --example bench_policies
 	$(CARGO) run --release --locked -p poul --example quality
 
 clean: ## remove what was built

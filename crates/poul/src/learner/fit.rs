@@ -1,59 +1,63 @@
 //! Stage 2 of Algorithm 1: g and h on residuals, by the orthogonalised loss; the best state by validation R-loss.
 
-use super::params::ValidParams;
+use super::centring::{Assigned, Centre};
+use super::objective::{Target, Training};
+use super::params::{Centring, ValidParams};
 use super::phases::TrainingPhase;
 use super::r_loss::r_loss;
-use super::space::TreatmentSpace;
-use super::uplift_net::{Training, UpliftNet};
+use super::space::{Mixtures, TreatmentSpace};
+use super::uplift_net::UpliftNet;
 use super::warm_start::WarmStart;
 use crate::effect::Phase;
 use crate::net::{AdamParams, GroupRule, RowSource, Trainer, TrainerParams, train};
-use crate::nuisance::{Folds, Propensity};
-use crate::policy::PolicySet;
+use crate::nuisance::Folds;
 use crate::{Error, Kind, Progress, Result, Seed};
 
-/// What is learned from. Outcomes are in standard units, and residual: y − m̂(x).
+/// What is learned from.
 pub(super) struct Problem<'a> {
     /// Encoded features.
     pub x: &'a dyn RowSource,
-    /// The policies; all of them, run or not.
-    pub policies: &'a PolicySet,
+    /// The atoms that were seen.
+    pub space: &'a TreatmentSpace,
+    /// The policies, all of them, run or not, as mixtures.
+    pub mixtures: &'a Mixtures,
     /// Policy of each row.
     pub policy: &'a [u32],
-    /// Residual outcomes, row-major, one column per outcome.
-    pub residual: &'a [f32],
+    /// Outcomes, and what stage 1 makes of them.
+    pub target: Target<'a>,
+    /// Number of outcomes.
+    pub n_outcomes: usize,
     /// Sample weights.
     pub weight: Option<&'a [f32]>,
     /// Clusters.
     pub cluster: Option<&'a [u32]>,
-    /// π(t | x).
-    pub propensity: &'a Propensity,
+    /// π(t | x), or what follows from it.
+    pub assigned: Assigned<'a>,
+    /// How h is centred, settled.
+    pub centring: Centring,
     /// The phases of training, at least one.
     pub phases: &'a [TrainingPhase],
     /// A saved model to start from.
     pub start: Option<&'a WarmStart>,
 }
 
-impl Problem<'_> {
-    pub(super) fn n_outcomes(&self) -> usize {
-        self.residual.len() / self.x.n_rows().max(1)
-    }
-
-    /// The weighted share of each policy among the rows.
-    fn shares(&self) -> Vec<f64> {
-        let mut shares = vec![0.0; self.policies.len()];
-        for (row, policy) in self.policy.iter().enumerate() {
-            shares[*policy as usize] += self.weight.map_or(1.0, |weight| f64::from(weight[row]));
+impl<'a> Problem<'a> {
+    /// The loss for a network.
+    pub(super) fn training(&self, network: &'a UpliftNet, params: &ValidParams) -> Training<'a> {
+        let n_policies = self.mixtures.rows.n_rows();
+        Training {
+            network,
+            mixtures: self.mixtures,
+            centre: Centre::new(self.assigned, self.centring, n_policies, &params.model),
+            policy: self.policy,
+            target: self.target,
+            weight: self.weight,
         }
-        let total: f64 = shares.iter().sum();
-        shares.iter().map(|share| share / total).collect()
     }
 }
 
 /// What came out of stage 2.
 pub(super) struct Fitted {
-    /// The atoms that were learned about.
-    pub space: TreatmentSpace,
     /// The weights of every member.
     pub weights: Vec<Vec<f32>>,
     /// How each phase went.
@@ -67,11 +71,8 @@ pub(super) fn fit(
     seed: Seed,
     progress: &dyn Progress,
 ) -> Result<Fitted> {
-    let space = TreatmentSpace::new(problem.policies, &problem.shares());
-    let space = problem.start.map_or_else(|| space.clone(), |start| start.space(&space));
-    let all: Vec<usize> = (0..problem.policies.len()).collect();
-    let mixtures = space.mixtures(problem.policies, &all)?;
-    let (network, layout, groups) = UpliftNet::new(problem.x.n_cols(), problem.n_outcomes(), &space, params)?;
+    let (network, layout, groups) =
+        UpliftNet::new(problem.x.n_cols(), problem.n_outcomes, problem.space, params)?;
     let settings = &params.training;
     let decay = |weight_decay| GroupRule { rate_factor: 1.0, weight_decay };
     let adam = AdamParams {
@@ -85,19 +86,11 @@ pub(super) fn fit(
         .group(groups.g, decay(settings.decay_g))
         .group(groups.rho, decay(settings.decay_rho))
         .group(groups.phi, decay(settings.decay_phi))
-        .group(groups.delta, decay(settings.decay_delta));
+        .group(groups.delta, decay(settings.decay_delta))
+        .group(groups.running, GroupRule { rate_factor: 0.0, weight_decay: 0.0 });
     let members = TrainerParams { n_members: params.model.members, ..TrainerParams::default() };
     let (rows, validation) = split(problem, settings.validation_share, seed);
-    let training = Training {
-        network: &network,
-        mixtures: &mixtures,
-        propensity: problem.propensity,
-        n_policies: problem.policies.len(),
-        policy: problem.policy,
-        residual: problem.residual,
-        weight: problem.weight,
-        centring: params.model.centring,
-    };
+    let training = problem.training(&network, params);
     let mut weights: Option<Vec<Vec<f32>>> = None;
     let mut history = Vec::with_capacity(problem.phases.len());
     for (index, phase) in problem.phases.iter().enumerate() {
@@ -109,7 +102,7 @@ pub(super) fn fit(
         let mut trainer = Trainer::new(layout.clone(), adam.clone(), members, stream("start"))?;
         if let (None, Some(start)) = (&weights, problem.start) {
             let fresh: Vec<&[f32]> = (0..trainer.n_members()).map(|m| trainer.weights(m)).collect();
-            weights = Some(start.weights(&space, &layout, &fresh)?);
+            weights = Some(start.weights(problem.space, &layout, &fresh)?);
         }
         if let Some(weights) = &weights {
             trainer.start_from(weights)?;
@@ -132,7 +125,7 @@ pub(super) fn fit(
         history.push(Phase { name: phase.name.clone(), epochs: trained.history, best: Some(trained.best) });
         weights = Some(trained.weights);
     }
-    Ok(Fitted { space, weights: weights.unwrap_or_default(), history })
+    Ok(Fitted { weights: weights.unwrap_or_default(), history })
 }
 
 /// Names the phase where training itself went wrong.

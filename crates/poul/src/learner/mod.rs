@@ -6,30 +6,45 @@
 //! | `preset` | named sets of defaults |
 //! | `space` | the atoms that were seen, and mixtures over them |
 //! | `treatment_net` | φ, ρ and h(t) |
-//! | `uplift_net` | g(x), and the loss |
+//! | `gain` | g(x) of one outcome |
+//! | `uplift_net` | g and h for all outcomes |
+//! | `assignment`, `expected_mixture` | π(t\|x), or E[α_T\|x] where there are too many policies |
+//! | `centring` | e_h(x): exact, sampled, of the expected mixture, or the running mean |
+//! | `objective` | the loss |
 //! | `r_loss` | the loss on held-out rows, by which the best state is kept |
+//! | `logistic`, `baseline_net` | 0/1 outcomes, and the logit under the mean policy |
 //! | `fit` | stage 2: the training of an ensemble |
 //! | `phases` | stage 2 on one population after the other |
 //! | `warm_start` | stage 2 from a saved model |
 //! | `nuisances` | stage 1: m and π out of fold |
+//! | `stage` | names of the stages that borrow the outcome model's machinery |
 //! | `train` | the whole: scale outcomes, nuisances, stage 2 |
-//! | `poul` | what comes out |
+//! | `poul`, `scorer` | what comes out, and how it scores |
 
+mod assignment;
+mod baseline_net;
+mod centring;
+mod expected_mixture;
 mod fit;
+mod gain;
+mod logistic;
 mod nuisances;
+mod objective;
 mod params;
 mod phases;
 mod poul;
 mod preset;
 mod r_loss;
+mod scorer;
 mod space;
+mod stage;
 mod train;
 mod treatment_net;
 mod uplift_net;
 mod warm_start;
 
 pub(crate) use nuisances::residuals;
-pub use params::{Centring, Embedding, ModelParams, Params, TrainingParams, ValidParams};
+pub use params::{Centring, Embedding, Loss, ModelParams, Params, TrainingParams, ValidParams};
 pub use phases::PhaseParams;
 pub use poul::Poul;
 pub use preset::PRESETS;

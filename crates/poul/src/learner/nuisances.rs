@@ -27,7 +27,8 @@ pub(crate) fn residuals(
     let seed = seed.child("poul");
     let weight: Option<Vec<f32>> =
         data.weight.map(|weight| weight.iter().map(|weight| *weight as f32).collect());
-    out_of_fold(data, weight.as_deref(), &folds(data, n_folds, seed), seed, progress)
+    let folds = folds(data, n_folds, seed);
+    out_of_fold(data, weight.as_deref(), &folds, OutcomeLoss::Squared, seed, progress)
 }
 
 pub(super) fn folds(data: &ValidTrainingData<'_>, n_folds: usize, seed: Seed) -> Folds {
@@ -38,11 +39,12 @@ pub(super) fn out_of_fold(
     data: &ValidTrainingData<'_>,
     weight: Option<&[f32]>,
     folds: &Folds,
+    loss: OutcomeLoss,
     seed: Seed,
     progress: &dyn Progress,
 ) -> Result<Residuals> {
-    let scaled = Scaled::new(data);
-    let outcome = fit_m(data, &scaled, weight, folds, seed, progress)?;
+    let scaled = Scaled::new(data, loss);
+    let outcome = fit_m(data, &scaled, weight, folds, loss, seed, progress)?;
     let values = scaled.values.iter().zip(&outcome.predicted).map(|(y, m)| y - m).collect();
     Ok(Residuals { values, scales: scaled.scales, outcome })
 }
@@ -56,12 +58,16 @@ struct Scaled {
 }
 
 impl Scaled {
-    fn new(data: &ValidTrainingData<'_>) -> Self {
+    /// A 0/1 outcome keeps its units under the logistic loss.
+    fn new(data: &ValidTrainingData<'_>, loss: OutcomeLoss) -> Self {
         let (n_rows, n_outcomes) = (data.n_rows(), data.outcomes.len());
         let mut scaled =
             Self { values: vec![0.0; n_rows * n_outcomes], given: Vec::new(), scales: Vec::new() };
         for (idx, outcome) in data.outcomes.iter().enumerate() {
-            let (mean, sd) = moments(outcome.values, data.weight);
+            let (mean, sd) = match loss {
+                OutcomeLoss::Squared => moments(outcome.values, data.weight),
+                OutcomeLoss::Logistic => (0.0, 1.0),
+            };
             let units = |value: f64| ((value - mean) / sd) as f32;
             let column = scaled.values.iter_mut().skip(idx).step_by(n_outcomes);
             column.zip(outcome.values).for_each(|(scaled, value)| *scaled = units(*value));
@@ -89,10 +95,11 @@ fn fit_m(
     scaled: &Scaled,
     weight: Option<&[f32]>,
     folds: &Folds,
+    loss: OutcomeLoss,
     seed: Seed,
     progress: &dyn Progress,
 ) -> Result<OutcomeFit> {
-    let losses = vec![OutcomeLoss::Squared; data.outcomes.len()];
+    let losses = vec![loss; data.outcomes.len()];
     let given: Vec<(usize, &[f32])> =
         scaled.given.iter().map(|(outcome, values)| (*outcome, values.as_slice())).collect();
     let problem = OutcomeProblem {
@@ -157,14 +164,13 @@ pub(super) fn fit_pi(
 pub(super) fn notes(
     data: &ValidTrainingData<'_>,
     outcome: &OutcomeFit,
-    propensity: &PropensityFit,
+    propensity: Option<&PropensityFit>,
 ) -> Vec<String> {
     let mut notes = Vec::new();
     for (column, _) in data.outcomes.iter().zip(&outcome.r2).filter(|(_, r2)| **r2 <= 0.0) {
         notes.push(format!("the outcome model explains nothing of `{}`", column.name));
     }
-    let report = &propensity.report;
-    if report.clipped_rows > 0 {
+    if let Some(report) = propensity.map(|fit| &fit.report).filter(|report| report.clipped_rows > 0) {
         notes.push(format!(
             "propensities were clipped in {} rows ({:.1} %)",
             report.clipped_rows,

@@ -18,14 +18,38 @@ pub enum Embedding {
     Hierarchical,
 }
 
-/// How h(T) is centred.
+/// How h(T) is centred: what stands for e_h(x) = E[h(T) | x].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Centring {
-    /// e_h(x) = Σ_t π(t|x) h(t) for the current h, with its gradient.
+    /// `exact` up to 1,024 policies. Beyond, so that a step's cost does not grow with them: `mixture` where the
+    /// propensity would have to be estimated (an observational design without propensity columns), else `sampled`.
+    Auto,
+    /// Σ_t π(t|x) h(t) for the current h, with its gradient: h of every policy in every step, whatever the cost.
     Exact,
+    /// The mean of h over policies drawn from π, afresh in every step and apart from the rows' own, with its gradient.
+    /// Two halves of the draws tell how far they scatter, and the loss is corrected for it: its expectation is that of
+    /// `exact` under the squared loss, and close to it under the logistic one.
+    Sampled,
+    /// ρ(E[z | x]): the expected mixture of policies in place of the expected h, exact in the linear part of ρ. In an
+    /// observational design E[α_T | x] is a cross-fitted regression of the atoms' mass on the features.
+    Mixture,
+    /// The mean of h over the rows of all past batches, as it was then, without a gradient: Algorithm 1 of the paper to
+    /// the letter, for randomized designs.
+    RunningMean,
     /// Not at all: for comparison only.
     None,
+}
+
+/// What predictions are judged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Loss {
+    /// y = m(x) + g(x)ᵀ(h(t) − e_h(x)) by squared error.
+    Squared,
+    /// logit P(y = 1) = logit m(x) + g(x)ᵀ(h(t) − e_h(x)) by likelihood, for outcomes that are 0 or 1. Effects are
+    /// differences of probabilities.
+    Logistic,
 }
 
 /// What is learned.
@@ -46,8 +70,15 @@ pub struct ModelParams {
     pub rho_skip: bool,
     /// Dropout in g. Default 0.2; in [0, 1).
     pub dropout: f32,
-    /// Centring of h. Default `exact`.
+    /// Whether all outcomes share one treatment net h; otherwise each has its own. Default true.
+    pub shared_treatment_net: bool,
+    /// Centring of h. Default `auto`.
     pub centring: Centring,
+    /// Policies drawn in a step for `sampled` centring. Where π depends on the row, every row draws an eighth as many,
+    /// at least 2. Default 64; 2 to 65,536.
+    pub centring_draws: usize,
+    /// The loss, for every outcome. Default `squared`; `logistic` needs outcomes that are all 0 or 1.
+    pub loss: Loss,
     /// Members of the ensemble. Default 6; at least 1.
     pub members: usize,
 }
@@ -62,7 +93,10 @@ impl Default for ModelParams {
             rho_hidden: 32,
             rho_skip: true,
             dropout: 0.2,
-            centring: Centring::Exact,
+            shared_treatment_net: true,
+            centring: Centring::Auto,
+            centring_draws: 64,
+            loss: Loss::Squared,
             members: 6,
         }
     }
@@ -157,6 +191,7 @@ impl Params {
                 "one or more widths above 0",
             ),
             ("model.dropout", inside(model.dropout, 0.0, 1.0), "in [0, 1)"),
+            ("model.centring_draws", (2..=65_536).contains(&model.centring_draws), "2 to 65,536"),
             ("model.members", (1..=256).contains(&model.members), "1 to 256"),
             ("training.folds", (1..=100).contains(&training.folds), "1 to 100"),
             ("training.learning_rate", positive(training.learning_rate), "above 0"),

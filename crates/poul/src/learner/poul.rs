@@ -2,11 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::params::{ModelParams, Params, TrainingParams, ValidParams};
+use super::baseline_net::mean_policy;
+use super::params::{Loss, ModelParams, Params, TrainingParams, ValidParams};
+use super::scorer::{Link, PoulScorer};
 use super::space::TreatmentSpace;
 use super::uplift_net::UpliftNet;
-use crate::effect::{EffectModel, Scorer, Scores, Tensor, Tensors};
-use crate::net::{Layout, RowSource, Workspace, predict};
+use crate::effect::{EffectModel, Scorer, Tensor, Tensors};
+use crate::net::{Columns, Layout, Prepared, Workspace};
+use crate::nuisance::{OutcomeManifest, OutcomeModels};
 use crate::policy::{Attributes, PolicySet};
 use crate::{Error, Result};
 
@@ -16,6 +19,8 @@ pub struct Poul {
     network: UpliftNet,
     layout: Layout,
     weights: Vec<Vec<f32>>,
+    /// b(x) of 0/1 outcomes.
+    baseline: Option<OutcomeModels>,
 }
 
 /// What the model file keeps besides the weights.
@@ -28,6 +33,9 @@ struct Manifest {
     space: TreatmentSpace,
     model: ModelParams,
     training: TrainingParams,
+    /// b(x) without its weights, for the logistic loss.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    baseline: Option<OutcomeManifest>,
 }
 
 impl Poul {
@@ -39,12 +47,14 @@ impl Poul {
         space: TreatmentSpace,
         params: &ValidParams,
         weights: Vec<Vec<f32>>,
+        baseline: Option<OutcomeModels>,
     ) -> Result<Self> {
         let (model, training) = (params.model.clone(), params.training.clone());
-        let manifest = Manifest { outcomes, scales, n_features, space, model, training };
+        let stored = baseline.as_ref().map(OutcomeModels::manifest);
+        let manifest = Manifest { outcomes, scales, n_features, space, model, training, baseline: stored };
         let (network, layout, _) =
             UpliftNet::new(n_features, manifest.outcomes.len(), &manifest.space, params)?;
-        Ok(Self { manifest, network, layout, weights })
+        Ok(Self { manifest, network, layout, weights, baseline })
     }
 
     /// From the parts of a model file.
@@ -54,12 +64,17 @@ impl Poul {
             serde_json::from_value(manifest).map_err(|error| damaged(error.to_string()))?;
         let params = Params { model: manifest.model.clone(), training: manifest.training.clone() };
         let params = params.check().map_err(|error| damaged(error.to_string()))?;
-        let Manifest { outcomes, scales, n_features, space, .. } = manifest;
+        let Manifest { outcomes, scales, n_features, space, baseline, .. } = manifest;
         let consistent = scales.len() == outcomes.len() && space.is_consistent();
         if !consistent || n_features == 0 || outcomes.is_empty() {
             return Err(damaged("the parts of the model contradict each other".to_owned()));
         }
-        let mut poul = Self::new(outcomes, scales, n_features, space, &params, Vec::new())?;
+        let needs_baseline = params.model.loss == Loss::Logistic;
+        if baseline.is_some() != needs_baseline {
+            return Err(damaged("the model has a baseline it should not have, or lacks one".to_owned()));
+        }
+        let baseline = baseline.map(|baseline| load_baseline(&baseline, tensors)).transpose()?;
+        let mut poul = Self::new(outcomes, scales, n_features, space, &params, Vec::new(), baseline)?;
         for member in 0..params.model.members {
             let mut weights = vec![0.0; poul.layout.n_values()];
             for segment in poul.layout.segments() {
@@ -92,15 +107,74 @@ impl Poul {
         &self.weights
     }
 
-    /// h of some policies, by member: policies × d, row after row.
-    pub fn embeddings(&self, policies: &PolicySet, chosen: &[usize]) -> Result<Vec<Vec<f32>>> {
+    /// h of some policies for one outcome, by member: policies × d, row after row.
+    pub fn embeddings(
+        &self,
+        policies: &PolicySet,
+        chosen: &[usize],
+        outcome: usize,
+    ) -> Result<Vec<Vec<f32>>> {
         let mixtures = self.manifest.space.mixtures(policies, chosen)?;
+        let net = &self.network.treatments[self.network.treatment_of(outcome)];
+        let mut workspace = Workspace::default();
+        let of =
+            |weights: &Vec<f32>| workspace.value(&self.layout, weights, |tape| net.forward(tape, &mixtures));
+        self.weights.iter().map(of).collect()
+    }
+
+    /// h̄ of one outcome by member: h of the mean training mixture.
+    fn mean_embeddings(&self, policies: &PolicySet, outcome: usize) -> Result<Vec<Vec<f32>>> {
+        let mixtures = self.manifest.space.mixtures(policies, &[])?;
+        let net = &self.network.treatments[self.network.treatment_of(outcome)];
         let mut workspace = Workspace::default();
         let of = |weights: &Vec<f32>| {
-            workspace.value(&self.layout, weights, |tape| self.network.treatment.forward(tape, &mixtures))
+            workspace.value(&self.layout, weights, |tape| {
+                let phi = net.atoms(tape, &mixtures);
+                mean_policy(tape, net, &mixtures, phi)
+            })
         };
         self.weights.iter().map(of).collect()
     }
+
+    /// How g of an outcome becomes effects of `chosen`, of which the last is the policy compared with.
+    fn link(&self, policies: &PolicySet, chosen: &[usize], outcome: usize) -> Result<Link> {
+        let (d, n_targets, n_members) = (self.network.width(), chosen.len() - 1, self.weights.len());
+        let h = self.embeddings(policies, chosen, outcome)?;
+        if self.manifest.model.loss == Loss::Logistic {
+            let means = self.mean_embeddings(policies, outcome)?;
+            let columns = |(h, mean): (&Vec<f32>, &Vec<f32>)| {
+                Columns::new(d, chosen.len(), |k, t| h[t * d + k] - mean[k])
+            };
+            return Ok(Link::Logistic { members: h.iter().zip(&means).map(columns).collect() });
+        }
+        let scale = self.manifest.scales[outcome];
+        let contrast = |member: usize, k: usize, target: usize| {
+            let h = &h[member];
+            f64::from(h[target * d + k] - h[n_targets * d + k]) * scale
+        };
+        let mean = Columns::new(n_members * d, n_targets, |row, target| {
+            (contrast(row / d, row % d, target) / n_members as f64) as f32
+        });
+        let columns =
+            |member: usize| Columns::new(d, n_targets, |k, target| contrast(member, k, target) as f32);
+        Ok(Link::Identity { mean, members: (0..n_members).map(columns).collect() })
+    }
+}
+
+/// The name of the baseline's tensors begins with this.
+const BASELINE: &str = "poul.baseline";
+
+fn load_baseline(manifest: &OutcomeManifest, tensors: &mut Tensors) -> Result<OutcomeModels> {
+    let prefix = format!("{BASELINE}.");
+    let names: Vec<String> =
+        tensors.names().filter(|name| name.starts_with(&prefix)).map(str::to_owned).collect();
+    let mut own = std::collections::BTreeMap::new();
+    for name in names {
+        let shape = tensors.shape(&name).map(<[usize]>::to_vec).unwrap_or_default();
+        let values = tensors.take(&name, &shape)?;
+        own.insert(name, (shape, values));
+    }
+    OutcomeModels::from_parts(manifest, &|name| own.get(&format!("{prefix}{name}")).cloned())
 }
 
 fn tensor_name(member: usize, segment: &str) -> String {
@@ -122,22 +196,22 @@ impl EffectModel for Poul {
         targets: &[usize],
         against: usize,
     ) -> Result<Box<dyn Scorer + 'm>> {
-        let d = self.network.treatment.n_out;
         let chosen: Vec<usize> = targets.iter().copied().chain([against]).collect();
-        let contrasts = self.embeddings(policies, &chosen)?;
-        // d × targets, so that g times it is one product.
-        let contrast = |h: Vec<f32>| {
-            let base = targets.len() * d;
-            let mut contrast = vec![0.0; d * targets.len()];
-            for target in 0..targets.len() {
-                for k in 0..d {
-                    contrast[k * targets.len() + target] = h[target * d + k] - h[base + k];
-                }
-            }
-            contrast
-        };
-        let contrasts = contrasts.into_iter().map(contrast).collect();
-        Ok(Box::new(PoulScorer { poul: self, contrasts, n_targets: targets.len() }))
+        let links = (0..self.manifest.outcomes.len())
+            .map(|outcome| self.link(policies, &chosen, outcome))
+            .collect::<Result<_>>()?;
+        let members = self.weights.iter().enumerate();
+        let members = members
+            .map(|(member, weights)| Prepared::new(&self.layout, weights, &self.network, member))
+            .collect::<Result<_>>()?;
+        Ok(Box::new(PoulScorer {
+            members,
+            width: self.network.width(),
+            n_targets: targets.len(),
+            n_features: self.manifest.n_features,
+            links,
+            baseline: self.baseline.as_ref(),
+        }))
     }
 
     fn embeds(&self, _context: &str, _action: &str, _attributes: &Attributes) -> bool {
@@ -162,56 +236,9 @@ impl EffectModel for Poul {
                 tensors.push(Tensor::new(name, &shape, &weights[segment.range()]));
             }
         }
-        tensors
-    }
-}
-
-struct PoulScorer<'m> {
-    poul: &'m Poul,
-    /// h(t) − h(against) by member, d × targets.
-    contrasts: Vec<Vec<f32>>,
-    n_targets: usize,
-}
-
-impl Scorer for PoulScorer<'_> {
-    fn score(&self, x: &dyn RowSource, spread: bool) -> Result<Scores> {
-        let Poul { manifest, network, layout, weights } = self.poul;
-        let (d, n_outcomes, n_targets) = (network.treatment.n_out, manifest.outcomes.len(), self.n_targets);
-        let n_values = x.n_rows() * n_targets;
-        let mut sums = vec![vec![0.0_f64; n_values]; n_outcomes];
-        let mut squares = vec![vec![0.0_f64; if spread { n_values } else { 0 }]; n_outcomes];
-        for (weights, contrast) in weights.iter().zip(&self.contrasts) {
-            let g = predict(layout, weights, network, x, d * n_outcomes, 0)?;
-            for (row, g) in g.chunks_exact(d * n_outcomes).enumerate() {
-                for (outcome, g) in g.chunks_exact(d).enumerate() {
-                    for target in 0..n_targets {
-                        let column = contrast[target..].iter().step_by(n_targets);
-                        let effect: f32 = g.iter().zip(column).map(|(g, h)| g * h).sum();
-                        let effect = f64::from(effect) * manifest.scales[outcome];
-                        sums[outcome][row * n_targets + target] += effect;
-                        if spread {
-                            squares[outcome][row * n_targets + target] += effect * effect;
-                        }
-                    }
-                }
-            }
+        for tensor in self.baseline.iter().flat_map(OutcomeModels::tensors) {
+            tensors.push(Tensor::new(format!("{BASELINE}.{}", tensor.name), &tensor.shape, tensor.values));
         }
-        let n_members = weights.len() as f64;
-        let mean = |sums: &Vec<f64>| sums.iter().map(|sum| (sum / n_members) as f32).collect();
-        let deviation = |(sums, squares): (&Vec<f64>, &Vec<f64>)| {
-            let of = |(sum, square): (&f64, &f64)| {
-                let variance = (square - sum * sum / n_members) / (n_members - 1.0).max(1.0);
-                variance.max(0.0).sqrt() as f32
-            };
-            sums.iter().zip(squares).map(of).collect()
-        };
-        Ok(Scores {
-            mean: sums.iter().map(mean).collect(),
-            spread: if spread { sums.iter().zip(&squares).map(deviation).collect() } else { Vec::new() },
-        })
-    }
-
-    fn has_spread(&self) -> bool {
-        self.poul.weights.len() > 1
+        tensors
     }
 }

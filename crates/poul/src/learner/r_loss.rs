@@ -1,12 +1,12 @@
-//! The validation R-loss: mean (residual − g(x)ᵀ(h(T) − e_h(x)))², by the mean of the members.
+//! The validation R-loss: the loss of held-out rows by the mean of the members' predictions g(x)ᵀ(h(T) − e_h(x)).
 
-use super::params::Centring;
-use super::uplift_net::Training;
+use super::objective::Training;
 use crate::Result;
-use crate::net::{Layout, RowSource, Workspace, predict};
-use crate::nuisance::{Propensity, SomeRows};
+use crate::net::{Batch, Layout, Network, RowSource, Tape, Var, predict};
+use crate::nuisance::SomeRows;
 
-/// The R-loss of an ensemble on some rows, summed over outcomes.
+/// The R-loss of an ensemble on some rows, summed over outcomes: mean squared error in standard units, or mean negative
+/// log-likelihood.
 pub(super) fn r_loss(
     training: &Training<'_>,
     layout: &Layout,
@@ -14,85 +14,38 @@ pub(super) fn r_loss(
     x: &dyn RowSource,
     rows: &[u32],
 ) -> Result<f64> {
-    let network = training.network;
-    let (d, n_outcomes) = (network.treatment.n_out, network.g.len());
+    let n_outcomes = training.network.g.len();
+    let held_out = HeldOut { training, rows };
     let some = SomeRows { x, rows };
     let mut predicted = vec![0.0_f64; rows.len() * n_outcomes];
     for weights in members {
-        let mixtures = training.mixtures;
-        let h =
-            Workspace::default().value(layout, weights, |tape| network.treatment.forward(tape, mixtures))?;
-        let g = predict(layout, weights, network, &some, d * n_outcomes, 0)?;
-        let mut centre = Centre::new(training, &h, d);
-        for (i, row) in rows.iter().enumerate() {
-            let row = *row as usize;
-            let mean = centre.of_row(row);
-            let h = &h[training.policy[row] as usize * d..][..d];
-            for outcome in 0..n_outcomes {
-                let g = &g[(i * n_outcomes + outcome) * d..][..d];
-                let dot: f32 = g.iter().zip(h.iter().zip(mean)).map(|(g, (h, mean))| g * (h - mean)).sum();
-                predicted[i * n_outcomes + outcome] += f64::from(dot) / members.len() as f64;
-            }
-        }
+        let values = predict(layout, weights, &held_out, &some, n_outcomes, 0)?;
+        let share = 1.0 / members.len() as f64;
+        predicted.iter_mut().zip(values).for_each(|(sum, value)| *sum += share * f64::from(value));
     }
     let (mut total, mut mass) = (0.0, 0.0);
     for (predicted, row) in predicted.chunks(n_outcomes).zip(rows) {
         let row = *row as usize;
         let weight = training.weight.map_or(1.0, |weight| f64::from(weight[row]));
         mass += weight;
-        for (predicted, residual) in predicted.iter().zip(&training.residual[row * n_outcomes..]) {
-            total += weight * (predicted - f64::from(*residual)).powi(2);
-        }
+        total += weight * training.target.loss_of(row, predicted);
     }
     Ok(total / mass.max(f64::MIN_POSITIVE))
 }
 
-/// e_h of rows for one member.
-struct Centre<'a> {
+/// Predictions for some rows of the data, which the source counts from 0.
+struct HeldOut<'a> {
     training: &'a Training<'a>,
-    h: &'a [f32],
-    d: usize,
-    /// e_h by stratum, or of all rows.
-    means: Vec<f32>,
-    own: Vec<f32>,
+    rows: &'a [u32],
 }
 
-impl<'a> Centre<'a> {
-    fn new(training: &'a Training<'a>, h: &'a [f32], d: usize) -> Self {
-        let n_policies = training.n_policies;
-        let mut centre = Self { training, h, d, means: Vec::new(), own: vec![0.0; d] };
-        let tables: &[f32] = match training.propensity {
-            Propensity::Shares(shares) => shares,
-            Propensity::Strata { table, .. } => table,
-            Propensity::Rows(_) => &[],
-        };
-        for propensity in tables.chunks(n_policies) {
-            centre.mix(propensity);
-            centre.means.extend_from_slice(&centre.own);
-        }
-        centre
+impl Network for HeldOut<'_> {
+    fn shared(&self, tape: &mut Tape<'_>, _member: usize) {
+        self.training.share(tape);
     }
 
-    fn of_row(&mut self, row: usize) -> &[f32] {
-        let (training, d) = (self.training, self.d);
-        match (training.centring, training.propensity) {
-            (Centring::None, _) => self.own.fill(0.0),
-            (Centring::Exact, Propensity::Shares(_)) => return &self.means,
-            (Centring::Exact, Propensity::Strata { of_row, .. }) => {
-                return &self.means[of_row[row] as usize * d..][..d];
-            }
-            (Centring::Exact, Propensity::Rows(table)) => {
-                self.mix(&table[row * training.n_policies..][..training.n_policies]);
-            }
-        }
-        &self.own
-    }
-
-    /// Σ π(t) h(t), into `own`.
-    fn mix(&mut self, propensity: &[f32]) {
-        self.own.fill(0.0);
-        for (h, p) in self.h.chunks(self.d).zip(propensity) {
-            self.own.iter_mut().zip(h).for_each(|(own, h)| *own += p * h);
-        }
+    fn rows(&self, tape: &mut Tape<'_>, batch: &Batch<'_>) -> Var {
+        let rows: Vec<u32> = batch.rows.iter().map(|row| self.rows[*row as usize]).collect();
+        self.training.predicted(tape, &rows)
     }
 }

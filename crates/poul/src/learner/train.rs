@@ -1,14 +1,20 @@
 //! The whole of Algorithm 2: outcomes in standard units, nuisances out of fold, then g and h on the residuals.
 
+use super::assignment::AssignmentFit;
+use super::baseline_net::distil;
 use super::fit::{Fitted, Problem, fit};
-use super::nuisances::{Residuals, fit_pi, folds, notes, out_of_fold};
-use super::params::{ModelParams, Params, TrainingParams, ValidParams};
+use super::logistic::{Binary, check_binary};
+use super::nuisances::{Residuals, folds, notes, out_of_fold};
+use super::objective::Target;
+use super::params::{Loss, ModelParams, Params, TrainingParams, ValidParams};
 use super::phases::phases;
 use super::poul::Poul;
 use super::preset;
+use super::space::TreatmentSpace;
+use super::uplift_net::UpliftNet;
 use super::warm_start::WarmStart;
 use crate::effect::{EffectModel, Phase, Settings, Tensors, Trained, ValidTrainingData};
-use crate::nuisance::PropensityModels;
+use crate::nuisance::OutcomeLoss;
 use crate::{Progress, Result, Seed};
 
 /// The learner's name.
@@ -33,42 +39,68 @@ pub fn train(
     let start =
         data.start.map(|saved| WarmStart::new(saved, &names, data.x.n_cols(), &params)).transpose()?;
     let seed = seed.child("poul");
+    let is_logistic = params.model.loss == Loss::Logistic;
+    if is_logistic {
+        check_binary(data)?;
+    }
+    params.model.centring.check(data.design)?;
     let weight: Option<Vec<f32>> =
         data.weight.map(|weight| weight.iter().map(|weight| *weight as f32).collect());
     let weight = weight.as_deref();
     let folds = folds(data, params.training.folds, seed);
-    let Residuals { mut values, mut scales, outcome } = out_of_fold(data, weight, &folds, seed, progress)?;
+    let loss = if is_logistic { OutcomeLoss::Logistic } else { OutcomeLoss::Squared };
+    let Residuals { values: mut residual, mut scales, outcome } =
+        out_of_fold(data, weight, &folds, loss, seed, progress)?;
     if let Some(start) = &start {
-        change_units(&mut values, &scales, start.scales());
+        change_units(&mut residual, &scales, start.scales());
         scales = start.scales().to_vec();
     }
-    let propensity = fit_pi(data, weight, &folds, seed, progress)?;
+    let total: f64 = data.policy_mass().iter().sum();
+    let shares: Vec<f64> = data.policy_mass().iter().map(|mass| mass / total).collect();
+    let space = TreatmentSpace::new(data.policies, &shares);
+    let space = start.as_ref().map_or_else(|| space.clone(), |start| start.space(&space));
+    let mixtures = space.mixtures(data.policies, &(0..data.policies.len()).collect::<Vec<_>>())?;
+    let assignment = AssignmentFit::new(data, &mixtures, weight, &folds, &params.model, seed, progress)?;
+    let binary = is_logistic.then(|| Binary::new(data, &outcome.predicted));
     let problem = Problem {
         x: data.x,
-        policies: data.policies,
+        space: &space,
+        mixtures: &mixtures,
         policy: data.policy,
-        residual: &values,
+        target: match &binary {
+            Some(Binary { outcome, logit }) => Target::Binary { outcome, logit },
+            None => Target::Residual(&residual),
+        },
+        n_outcomes: data.outcomes.len(),
         weight,
         cluster: data.cluster,
-        propensity: &propensity.propensity,
+        assigned: assignment.assigned(),
+        centring: assignment.centring,
         phases: &phases,
         start: start.as_ref(),
     };
-    let Fitted { space, weights, history: effects } =
-        fit(&problem, &params, seed.child("effects"), progress)?;
+    let Fitted { weights, history: effects } = fit(&problem, &params, seed.child("effects"), progress)?;
+    let baseline = match &binary {
+        Some(binary) => {
+            let (network, layout, _) = UpliftNet::new(data.x.n_cols(), problem.n_outcomes, &space, &params)?;
+            let training = problem.training(&network, &params);
+            let (seed, x) = (seed.child("baseline"), data.x);
+            Some(distil(&training, &layout, &weights, &binary.logit, x, data.cluster, seed, progress)?)
+        }
+        None => None,
+    };
 
     let mut history = Vec::new();
     for (fold, model) in outcome.models.folds().iter().enumerate() {
         let name = format!("outcome model, fold {}", fold + 1);
         history.push(Phase { name, epochs: model.history().to_vec(), best: Some(model.best_epoch()) });
     }
-    for (fold, (epochs, best)) in propensity.models.iter().flat_map(PropensityModels::histories).enumerate() {
-        let name = format!("propensity, fold {}", fold + 1);
-        history.push(Phase { name, epochs: epochs.to_vec(), best: Some(best) });
-    }
+    history.extend(assignment.history());
     history.extend(effects);
-    let poul = Poul::new(names, scales, data.x.n_cols(), space, &params, weights)?;
-    Ok(Trained { effects: Box::new(poul), history, notes: notes(data, &outcome, &propensity) })
+    let mut notes = notes(data, &outcome, assignment.propensity());
+    notes.extend(assignment.note(data.policies.len(), params.model.centring));
+    let poul = Poul::new(names, scales, data.x.n_cols(), space, &params, weights, baseline)?;
+    Ok(Trained { effects: Box::new(poul), history, notes })
 }
 
 /// Reads a model back.

@@ -54,8 +54,30 @@ impl TreatmentNet {
 
     /// h of every policy, one row each.
     pub(super) fn forward(&self, tape: &mut Tape<'_>, mixtures: &Mixtures) -> Var {
-        let phi = self.phi.forward(tape, mixtures);
+        let phi = self.atoms(tape, mixtures);
         let z = tape.mix(&mixtures.rows, phi);
+        self.of_mixtures(tape, mixtures, phi, z)
+    }
+
+    /// φ of every atom, one row each.
+    pub(super) fn atoms(&self, tape: &mut Tape<'_>, mixtures: &Mixtures) -> Var {
+        self.phi.forward(tape, mixtures)
+    }
+
+    /// h of some policies by number, one row each, from φ: the cost does not depend on how many others there are.
+    pub(super) fn of_policies(
+        &self,
+        tape: &mut Tape<'_>,
+        mixtures: &Mixtures,
+        phi: Var,
+        policies: impl IntoIterator<Item = u32>,
+    ) -> Var {
+        let z = tape.mix_selected(&mixtures.rows, phi, policies);
+        self.of_mixtures(tape, mixtures, phi, z)
+    }
+
+    /// ρ(z − z̄) of mixtures z = Σ α φ / κ, one row each.
+    pub(super) fn of_mixtures(&self, tape: &mut Tape<'_>, mixtures: &Mixtures, phi: Var, z: Var) -> Var {
         let mean = tape.mix(&mixtures.mean, phi);
         let z = tape.sub(z, mean);
         let linear = self.skip.map(|skip| tape.dense(z, skip, Activation::Identity));

@@ -1,5 +1,6 @@
 //! What a network is to the engine, and the rows it is shown.
 
+use super::layout::Layout;
 use super::tape::{Tape, Var};
 use crate::{Error, Result};
 
@@ -26,6 +27,14 @@ pub trait Network: Sync {
     /// [`Tape::share`]; their gradients come back from all rows before the walk back over this part.
     fn shared(&self, tape: &mut Tape<'_>, member: usize) {
         let _ = (tape, member);
+    }
+
+    /// State that training carries along besides what it learns, such as a running mean: called for every member and
+    /// step with the weights that gave the gradients, before they are updated. Only matrices of frozen groups
+    /// (`rate_factor` 0) may be changed.
+    fn carry(&self, layout: &Layout, weights: &mut [f32], rows: &[u32]) -> Result<()> {
+        let _ = (layout, weights, rows);
+        Ok(())
     }
 
     /// The rows of a shard: their loss, 1 × 1, to be added over shards; or their outputs, one row each.

@@ -95,6 +95,11 @@ impl Layout {
         &self.segments
     }
 
+    /// Where a matrix lies in the arena. Panics for a matrix of another layout, as slices do.
+    pub fn range(&self, weight: Weight) -> Range<usize> {
+        self.segments[weight.0].range()
+    }
+
     /// The names of the groups.
     pub fn groups(&self) -> &[String] {
         &self.groups

@@ -9,7 +9,7 @@ use super::kernel::elementwise::Unary;
 use super::layout::Weight;
 use super::op::Op;
 use super::workspace::{Setting, Workspace};
-use crate::{Error, Result};
+use crate::{Error, Result, Seed};
 
 /// A matrix on the tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +121,11 @@ impl<'t> Tape<'t> {
     /// Whether dropout is on and gradients are wanted.
     pub fn is_training(&self) -> bool {
         self.setting.training
+    }
+
+    /// The random stream of this member, step and part (shared, or rows): the same for every shard.
+    pub fn stream(&self) -> Seed {
+        self.setting.stream
     }
 
     /// Makes the tape fail; the first mistake stays.

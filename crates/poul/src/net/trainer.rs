@@ -103,10 +103,12 @@ impl Trainer {
         if let Some(loss) = losses.iter().find(|loss| !loss.is_finite()) {
             return Ok(Some(*loss));
         }
-        members.par_iter_mut().with_max_len(1).for_each(|member| {
+        members.par_iter_mut().with_max_len(1).try_for_each(|member| {
             member.backward_shared(layout);
+            network.carry(layout, &mut member.weights, rows)?;
             member.update(layout, optimizer, step);
-        });
+            Ok(())
+        })?;
         *n_steps = step;
         Ok(None)
     }

@@ -1,0 +1,109 @@
+//! What the assignment of policies tells about e_h: π(t | x), or E[α_T | x] where π would be too much to estimate.
+
+use super::centring::Assigned;
+use super::expected_mixture::ExpectedMixtures;
+use super::nuisances::fit_pi;
+use super::params::{Centring, ModelParams};
+use super::space::Mixtures;
+use crate::data::Design;
+use crate::effect::{Phase, ValidTrainingData};
+use crate::nuisance::{Folds, OutcomeModels, PropensityFit, PropensityModels};
+use crate::{Progress, Result, Seed};
+
+/// The fitted assignment, and the centring it is for.
+pub(super) struct AssignmentFit {
+    known: Known,
+    /// The centring, settled.
+    pub(super) centring: Centring,
+}
+
+enum Known {
+    /// π(t | x).
+    Policies(PropensityFit),
+    /// π(t | x), and the expected mixture that follows.
+    Both(PropensityFit, ExpectedMixtures),
+    /// E[α_T | x] alone.
+    Mixtures(ExpectedMixtures),
+}
+
+impl AssignmentFit {
+    /// Fits what the centring needs.
+    pub(super) fn new(
+        data: &ValidTrainingData<'_>,
+        mixtures: &Mixtures,
+        weight: Option<&[f32]>,
+        folds: &Folds,
+        params: &ModelParams,
+        seed: Seed,
+        progress: &dyn Progress,
+    ) -> Result<Self> {
+        let is_estimated = data.design == Design::Observational && data.propensity.is_empty();
+        let centring = params.centring.settle(data.policies.len(), is_estimated);
+        if is_estimated && centring == Centring::Mixture {
+            let seed = seed.child("expected mixture");
+            let mixtures = ExpectedMixtures::fit(data, mixtures, weight, folds, seed, progress)?;
+            return Ok(Self { known: Known::Mixtures(mixtures), centring });
+        }
+        let fit = fit_pi(data, weight, folds, seed, progress)?;
+        if centring != Centring::Mixture {
+            return Ok(Self { known: Known::Policies(fit), centring });
+        }
+        let mixtures = ExpectedMixtures::of_propensity(&fit.propensity, mixtures, data.n_rows());
+        Ok(Self { known: Known::Both(fit, mixtures), centring })
+    }
+
+    /// What the loss takes.
+    pub(super) fn assigned(&self) -> Assigned<'_> {
+        match &self.known {
+            Known::Policies(fit) => Assigned::Policies(&fit.propensity),
+            Known::Both(_, mixtures) | Known::Mixtures(mixtures) => {
+                Assigned::Mixtures { mass: &mixtures.mass, of_row: &mixtures.of_row }
+            }
+        }
+    }
+
+    /// π(t | x), where it was fitted.
+    pub(super) fn propensity(&self) -> Option<&PropensityFit> {
+        match &self.known {
+            Known::Policies(fit) | Known::Both(fit, _) => Some(fit),
+            Known::Mixtures(_) => None,
+        }
+    }
+
+    /// How the networks were trained, fold by fold.
+    pub(super) fn history(&self) -> Vec<Phase> {
+        let models = self.propensity().into_iter().filter_map(|fit| fit.models.as_ref());
+        let propensity = models.flat_map(PropensityModels::histories).enumerate();
+        let propensity = propensity.map(|(fold, (epochs, best))| Phase {
+            name: format!("propensity, fold {}", fold + 1),
+            epochs: epochs.to_vec(),
+            best: Some(best),
+        });
+        let models = match &self.known {
+            Known::Mixtures(mixtures) => mixtures.models.as_ref(),
+            Known::Policies(_) | Known::Both(..) => None,
+        };
+        let mixtures = models.into_iter().flat_map(OutcomeModels::folds).enumerate();
+        let mixtures = mixtures.map(|(fold, model)| Phase {
+            name: format!("expected mixture, fold {}", fold + 1),
+            epochs: model.history().to_vec(),
+            best: Some(model.best_epoch()),
+        });
+        propensity.chain(mixtures).collect()
+    }
+
+    /// What the user should know: that `auto` did not come to `exact`.
+    pub(super) fn note(&self, n_policies: usize, asked: Centring) -> Option<String> {
+        let name = match self.centring {
+            Centring::Sampled => "sampled",
+            Centring::Mixture => "mixture",
+            _ => return None,
+        };
+        (asked == Centring::Auto).then(|| {
+            format!(
+                "{n_policies} policies: h is centred by `{name}`, not `exact`, so that the cost of a step does not \
+                 grow with them (`model.centring`)"
+            )
+        })
+    }
+}

@@ -1,0 +1,162 @@
+//! The orthogonalised loss: outcomes against m̂(x) and g(x)ᵀ(h(T) − e_h(x)) (Eq. 5 of the paper).
+
+use super::centring::{Centre, Centred};
+use super::space::Mixtures;
+use super::uplift_net::UpliftNet;
+use crate::Result;
+use crate::net::{Batch, Layout, Network, Tape, Var, Workspace};
+
+/// What g and h are held against.
+#[derive(Clone, Copy)]
+pub(super) enum Target<'a> {
+    /// y − m̂(x) in standard units, row-major, one column per outcome.
+    Residual(&'a [f32]),
+    /// 0/1 outcomes and logit m̂(x), row-major, one column per outcome.
+    Binary { outcome: &'a [f32], logit: &'a [f32] },
+}
+
+/// The loss on rows.
+pub(super) struct Training<'a> {
+    pub(super) network: &'a UpliftNet,
+    pub(super) mixtures: &'a Mixtures,
+    pub(super) centre: Centre<'a>,
+    pub(super) policy: &'a [u32],
+    pub(super) target: Target<'a>,
+    pub(super) weight: Option<&'a [f32]>,
+}
+
+impl Target<'_> {
+    /// The loss of one row's predictions g(x)ᵀ(h(t) − e_h(x)), summed over outcomes.
+    pub(super) fn loss_of(&self, row: usize, predicted: &[f64]) -> f64 {
+        let at = row * predicted.len();
+        let column = |values: &[f32], outcome: usize| f64::from(values[at + outcome]);
+        let of = |(outcome, predicted): (usize, &f64)| match self {
+            Self::Residual(residual) => (predicted - column(residual, outcome)).powi(2),
+            Self::Binary { outcome: y, logit } => {
+                let z = column(logit, outcome) + predicted;
+                z.max(0.0) + (-z.abs()).exp().ln_1p() - column(y, outcome) * z
+            }
+        };
+        predicted.iter().enumerate().map(of).sum()
+    }
+}
+
+/// The parts of a prediction that the loss needs, one column per outcome.
+struct Predicted {
+    value: Var,
+    /// g(x)ᵀδ, where δ is half the difference of two estimates of e_h.
+    scatter: Option<Var>,
+}
+
+impl Training<'_> {
+    /// What every row of a part shares: gated layers, then h or φ and its centres, net after net.
+    pub(super) fn share(&self, tape: &mut Tape<'_>) {
+        self.network.share_gains(tape);
+        for net in &self.network.treatments {
+            self.centre.share(tape, net, self.mixtures);
+        }
+    }
+
+    /// g(x)ᵀ(h(T) − e_h(x)) of rows of the data whose features are on the tape, one column per outcome.
+    pub(super) fn predicted(&self, tape: &mut Tape<'_>, rows: &[u32]) -> Var {
+        self.parts(tape, rows).value
+    }
+
+    /// h(T) − e_h(x) of rows by treatment net, and how many matrices [`share`](Self::share) has handed over.
+    pub(super) fn centred(&self, tape: &mut Tape<'_>, rows: &[u32]) -> (Vec<Centred>, usize) {
+        let network = self.network;
+        let mut shared = network.n_shared_gains();
+        let mut centred = Vec::with_capacity(network.treatments.len());
+        for (idx, net) in network.treatments.iter().enumerate() {
+            let net = (net, network.running.get(idx));
+            centred.push(self.centre.rows(tape, net, self.mixtures, shared, self.policy, rows));
+            shared += self.centre.n_shared(tape);
+        }
+        (centred, shared)
+    }
+
+    fn parts(&self, tape: &mut Tape<'_>, rows: &[u32]) -> Predicted {
+        let network = self.network;
+        let (centred, _) = self.centred(tape, rows);
+        let x = tape.features();
+        let (mut values, mut scatters) = (Vec::new(), Vec::new());
+        for (outcome, g) in network.g.iter().enumerate() {
+            let g = g.forward(tape, x, outcome);
+            let centred = &centred[network.treatment_of(outcome)];
+            values.push(tape.row_dot(g, centred.h));
+            if let Some(scatter) = centred.scatter {
+                scatters.push(if tape.shape(scatter).0 == 1 {
+                    tape.matmul_nt(g, scatter)
+                } else {
+                    tape.row_dot(g, scatter)
+                });
+            }
+        }
+        let value = tape.concat(&values);
+        let scatter = if scatters.is_empty() { None } else { Some(tape.concat(&scatters)) };
+        Predicted { value, scatter }
+    }
+}
+
+impl Network for Training<'_> {
+    fn shared(&self, tape: &mut Tape<'_>, _member: usize) {
+        self.share(tape);
+    }
+
+    fn rows(&self, tape: &mut Tape<'_>, batch: &Batch<'_>) -> Var {
+        let Predicted { value, scatter } = self.parts(tape, batch.rows);
+        let n_outcomes = self.network.g.len();
+        let weighted = |tape: &mut Tape<'_>| match self.weight {
+            None => (None, batch.scale()),
+            Some(weight) => (Some(tape.column(batch.pick(weight))), batch.weighted_scale(weight)),
+        };
+        match self.target {
+            Target::Residual(residual) => {
+                let target = tape.table_rows(residual, n_outcomes, batch.rows);
+                let (weights, scale) = weighted(tape);
+                let loss = tape.squared_loss(value, target, weights, scale);
+                let Some(scatter) = scatter else { return loss };
+                // (r − gᵀ(h − ê₁))·(r − gᵀ(h − ê₂)) for independent estimates ê of e_h has the expectation of
+                // (r − gᵀ(h − e_h))², and is the square at their mean less that of half their difference. The
+                // square alone would charge g for the scatter of the sample.
+                let zeros = vec![0.0; batch.rows.len() * n_outcomes];
+                let zeros = tape.constant(batch.rows.len(), n_outcomes, &zeros);
+                let excess = tape.squared_loss(scatter, zeros, weights, -scale);
+                tape.add(loss, excess)
+            }
+            Target::Binary { outcome, logit } => {
+                let offset = tape.table_rows(logit, n_outcomes, batch.rows);
+                let logit = tape.add(value, offset);
+                let target = tape.table_rows(outcome, n_outcomes, batch.rows);
+                let (weights, scale) = weighted(tape);
+                tape.logistic_loss(logit, target, weights, scale)
+            }
+        }
+    }
+
+    /// h̄ ← (c·h̄ + Σ h)/(c + |B|): line 16 of Algorithm 1, with rows counted by weight.
+    fn carry(&self, layout: &Layout, weights: &mut [f32], rows: &[u32]) -> Result<()> {
+        let network = self.network;
+        for (net, running) in network.treatments.iter().zip(&network.running) {
+            let sums = Workspace::default().value(layout, weights, |tape| {
+                let phi = net.atoms(tape, self.mixtures);
+                let own = rows.iter().map(|row| self.policy[*row as usize]);
+                let h = net.of_policies(tape, self.mixtures, phi, own);
+                let weight = |row: &u32| self.weight.map_or(1.0, |weight| weight[*row as usize]);
+                let weights = tape.column(rows.iter().map(weight));
+                let ones = tape.affine(weights, 0.0, 1.0);
+                let both = tape.concat(&[h, ones]);
+                tape.matmul_tn(weights, both)
+            })?;
+            let Some((mass, sums)) = sums.split_last() else { continue };
+            let count = weights[layout.range(running.count)][0];
+            let total = count + mass;
+            if total > 0.0 {
+                let means = &mut weights[layout.range(running.mean)];
+                means.iter_mut().zip(sums).for_each(|(mean, sum)| *mean = (count * *mean + sum) / total);
+                weights[layout.range(running.count)][0] = total;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,198 @@
+//! Effects of rows: g once, then one product with h of all policies (Eq. 4 of the paper).
+//!
+//! For an additive outcome τ = Σ_members g(x)ᵀ(h(t1) − h(t0)) / members is one product: the members' g side by side with
+//! their contrasts stacked. Only a spread over members, or a logistic outcome, takes a product for each member.
+
+use rayon::prelude::*;
+
+use crate::effect::{Scorer, Scores};
+use crate::net::{BLOCK_ROWS, Block, Columns, Prepared, RowSource, Workspace, check_n_rows, sigmoid};
+use crate::nuisance::OutcomeModels;
+use crate::{Error, Result};
+
+/// Scores some policies against one.
+pub(super) struct PoulScorer<'m> {
+    /// g of each member.
+    pub(super) members: Vec<Prepared<'m>>,
+    /// Width of g and h.
+    pub(super) width: usize,
+    pub(super) n_targets: usize,
+    pub(super) n_features: usize,
+    /// By outcome.
+    pub(super) links: Vec<Link>,
+    /// b(x) of the logistic outcomes.
+    pub(super) baseline: Option<&'m OutcomeModels>,
+}
+
+/// How g of one outcome becomes effects.
+pub(super) enum Link {
+    /// Effects are products.
+    Identity {
+        /// Contrasts h(t) − h(against) of all members stacked, in the outcome's units, divided by the members.
+        mean: Columns,
+        /// Contrasts of each member in the outcome's units.
+        members: Vec<Columns>,
+    },
+    /// Effects are differences of probabilities.
+    Logistic {
+        /// h(t) − h̄ of each member; the last column is the policy compared with.
+        members: Vec<Columns>,
+    },
+}
+
+impl Scorer for PoulScorer<'_> {
+    fn score(&self, x: &dyn RowSource, spread: bool) -> Result<Scores> {
+        check_n_rows(x)?;
+        let (n_rows, n_outcomes, n_targets) = (x.n_rows(), self.links.len(), self.n_targets);
+        if x.n_cols() != self.n_features {
+            let (found, expected) = (x.n_cols(), self.n_features);
+            return Err(Error::other(format!("{found} encoded features where the model has {expected}")));
+        }
+        let baseline = self.baseline.map(|baseline| baseline.predict(x, &[])).transpose()?;
+        if baseline.as_ref().is_some_and(|baseline| baseline.len() != n_rows * n_outcomes) {
+            return Err(Error::input("the baseline of the model is not of its outcomes")
+                .hint("the file is damaged: fit again"));
+        }
+        let zeros = || vec![vec![0.0_f32; n_rows * n_targets]; n_outcomes];
+        let mut scores = Scores { mean: zeros(), spread: if spread { zeros() } else { Vec::new() } };
+        let n_block = (BLOCK_ROWS * n_targets).max(1);
+        let mut means: Vec<_> = scores.mean.iter_mut().map(|values| values.chunks_mut(n_block)).collect();
+        let mut spreads: Vec<_> = scores.spread.iter_mut().map(|values| values.chunks_mut(n_block)).collect();
+        let piece = |first_row: usize| Piece {
+            first_row,
+            n_rows: BLOCK_ROWS.min(n_rows - first_row),
+            means: means.iter_mut().filter_map(Iterator::next).collect(),
+            spreads: spreads.iter_mut().filter_map(Iterator::next).collect(),
+        };
+        let pieces: Vec<Piece<'_>> = (0..n_rows).step_by(BLOCK_ROWS).map(piece).collect();
+        pieces.into_par_iter().try_for_each_init(Buffers::default, |buffers, piece| {
+            buffers.block.read(x, piece.first_row, piece.n_rows);
+            self.fill(buffers, baseline.as_deref(), piece)
+        })?;
+        Ok(scores)
+    }
+
+    fn has_spread(&self) -> bool {
+        self.members.len() > 1
+    }
+}
+
+/// A block of rows and where their effects go, by outcome.
+struct Piece<'s> {
+    first_row: usize,
+    n_rows: usize,
+    means: Vec<&'s mut [f32]>,
+    spreads: Vec<&'s mut [f32]>,
+}
+
+/// The buffers of one thread.
+#[derive(Default)]
+struct Buffers {
+    block: Block,
+    workspace: Workspace,
+    /// g of one member, all outcomes side by side.
+    gains: Vec<f32>,
+    /// By outcome, g of all members side by side.
+    stacked: Vec<Vec<f32>>,
+    /// By outcome and member, g.
+    single: Vec<Vec<f32>>,
+    products: Vec<f32>,
+    scratch: Vec<f32>,
+    shifts: Vec<f32>,
+}
+
+impl PoulScorer<'_> {
+    fn fill(&self, buffers: &mut Buffers, baseline: Option<&[f32]>, piece: Piece<'_>) -> Result<()> {
+        let (n_outcomes, n_members) = (self.links.len(), self.members.len());
+        let needs_single =
+            !piece.spreads.is_empty() || self.links.iter().any(|link| matches!(link, Link::Logistic { .. }));
+        self.read_gains(buffers, needs_single)?;
+        let Buffers { stacked, single, products, scratch, shifts, .. } = buffers;
+        let mut spreads = piece.spreads.into_iter();
+        for (outcome, (link, mean)) in self.links.iter().zip(piece.means).enumerate() {
+            let mut spread = spreads.next();
+            let single = if needs_single { &single[outcome * n_members..][..n_members] } else { &[] };
+            match link {
+                Link::Identity { mean: columns, members } => {
+                    columns.multiply(&stacked[outcome], scratch, mean);
+                    let Some(spread) = &mut spread else { continue };
+                    for (columns, gains) in members.iter().zip(single) {
+                        products.resize(mean.len(), 0.0);
+                        columns.multiply(gains, scratch, products);
+                        for ((spread, effect), mean) in spread.iter_mut().zip(&*products).zip(&*mean) {
+                            *spread += (effect - mean) * (effect - mean);
+                        }
+                    }
+                }
+                Link::Logistic { members } => {
+                    let logit_of = |row: usize| match baseline {
+                        Some(baseline) => baseline[(piece.first_row + row) * n_outcomes + outcome],
+                        None => 0.0,
+                    };
+                    for (number, (columns, gains)) in members.iter().zip(single).enumerate() {
+                        products.resize(piece.n_rows * (self.n_targets + 1), 0.0);
+                        columns.multiply(gains, scratch, products);
+                        for (row, products) in products.chunks_mut(self.n_targets + 1).enumerate() {
+                            shifts.clear();
+                            shifts.resize(self.n_targets + 1, logit_of(row));
+                            sigmoid(shifts, products);
+                        }
+                        self.add_member(number, products, mean, spread.as_deref_mut());
+                    }
+                }
+            }
+            if let Some(spread) = spread {
+                let share = 1.0 / (n_members as f32 - 1.0).max(1.0);
+                spread.iter_mut().for_each(|square| *square = (*square * share).max(0.0).sqrt());
+            }
+        }
+        Ok(())
+    }
+
+    /// g of every member: side by side for each outcome, and one by one where that is needed.
+    fn read_gains(&self, buffers: &mut Buffers, needs_single: bool) -> Result<()> {
+        let Buffers { block, workspace, gains, stacked, single, .. } = buffers;
+        let (n_outcomes, n_members, width) = (self.links.len(), self.members.len(), self.width);
+        let n_rows = block.n_rows();
+        stacked.resize_with(n_outcomes, Vec::new);
+        single.resize_with(n_outcomes * n_members, Vec::new);
+        for (number, member) in self.members.iter().enumerate() {
+            member.outputs(block, workspace, width * n_outcomes, gains)?;
+            for (outcome, stacked) in stacked.iter_mut().enumerate() {
+                stacked.resize(n_rows * n_members * width, 0.0);
+                let own = gains.chunks_exact(width * n_outcomes).map(|g| &g[outcome * width..][..width]);
+                for (stacked, g) in stacked.chunks_exact_mut(n_members * width).zip(own.clone()) {
+                    stacked[number * width..][..width].copy_from_slice(g);
+                }
+                if needs_single {
+                    let single = &mut single[outcome * n_members + number];
+                    single.clear();
+                    own.for_each(|g| single.extend_from_slice(g));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds one member's differences of probabilities to the running mean and sum of squared deviations (Welford).
+    fn add_member(
+        &self,
+        number: usize,
+        probabilities: &[f32],
+        mean: &mut [f32],
+        mut spread: Option<&mut [f32]>,
+    ) {
+        let share = 1.0 / (number + 1) as f32;
+        let rows = probabilities.chunks_exact(self.n_targets + 1).zip(mean.chunks_exact_mut(self.n_targets));
+        for (row, (probabilities, mean)) in rows.enumerate() {
+            let against = probabilities[self.n_targets];
+            for (target, (probability, mean)) in probabilities.iter().zip(mean).enumerate() {
+                let change = probability - against - *mean;
+                *mean += change * share;
+                if let Some(spread) = spread.as_deref_mut() {
+                    spread[row * self.n_targets + target] += change * (probability - against - *mean);
+                }
+            }
+        }
+    }
+}
