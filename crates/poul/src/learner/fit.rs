@@ -33,7 +33,7 @@ impl Problem<'_> {
     }
 
     /// The weighted share of each policy among the rows.
-    fn shares(&self) -> Vec<f64> {
+    pub(super) fn shares(&self) -> Vec<f64> {
         let mut shares = vec![0.0; self.policies.len()];
         for (row, policy) in self.policy.iter().enumerate() {
             shares[*policy as usize] += self.weight.map_or(1.0, |weight| f64::from(weight[row]));
@@ -51,6 +51,7 @@ pub(super) fn fit(
     progress: &dyn Progress,
 ) -> Result<(TreatmentSpace, Trained)> {
     let space = TreatmentSpace::new(problem.policies, &problem.shares());
+    let space = space.with_attributes(problem.policies.attributes())?;
     let all: Vec<usize> = (0..problem.policies.len()).collect();
     let mixtures = space.mixtures(problem.policies, &all)?;
     let (network, layout, groups) = UpliftNet::new(problem.x.n_cols(), problem.n_outcomes(), &space, params)?;

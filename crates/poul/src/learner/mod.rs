@@ -4,24 +4,34 @@
 //! |---|---|
 //! | `params` | settings, checked |
 //! | `space` | the atoms that were seen, and mixtures over them |
-//! | `treatment_net` | φ, ρ and h(t) |
+//! | `attributes` | what is known of contexts and actions, as numbers |
+//! | `treatment_net` | φ and h(t) |
+//! | `rho` | ρ, and its Lipschitz constant |
 //! | `uplift_net` | g(x), and the loss |
 //! | `r_loss` | the loss on held-out rows, by which the best state is kept |
 //! | `fit` | stage 2: the training of an ensemble |
 //! | `nuisances` | stage 1: m and π out of fold |
 //! | `train` | the whole: scale outcomes, nuisances, stage 2 |
+//! | `canonical` | of all equal forms of a model, the one whose axes mean something |
+//! | `eigen` | eigenvalues of small matrices |
 //! | `poul` | what comes out |
 
+mod attributes;
+mod canonical;
+mod eigen;
 mod fit;
 mod nuisances;
 mod params;
 mod poul;
 mod r_loss;
+mod rho;
 mod space;
 mod train;
 mod treatment_net;
 mod uplift_net;
 
+pub use attributes::AttributeEncoder;
+pub use canonical::Geometry;
 pub(crate) use nuisances::residuals;
 pub use params::{Centring, Embedding, ModelParams, Params, TrainingParams, ValidParams};
 pub use poul::Poul;

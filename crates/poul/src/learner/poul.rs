@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::params::{ModelParams, Params, TrainingParams, ValidParams};
-use super::space::TreatmentSpace;
+use super::canonical::{Geometry, canonicalise};
+use super::fit::Problem;
+use super::params::{Embedding, ModelParams, Params, TrainingParams, ValidParams};
+use super::space::{Mixtures, TreatmentSpace};
 use super::uplift_net::UpliftNet;
 use crate::effect::{EffectModel, Scorer, Scores, Tensor, Tensors};
 use crate::net::{Layout, RowSource, Workspace, predict};
@@ -28,6 +30,9 @@ struct Manifest {
     space: TreatmentSpace,
     model: ModelParams,
     training: TrainingParams,
+    /// By member; none in older models.
+    #[serde(default)]
+    geometry: Vec<Geometry>,
 }
 
 impl Poul {
@@ -41,7 +46,8 @@ impl Poul {
         weights: Vec<Vec<f32>>,
     ) -> Result<Self> {
         let (model, training) = (params.model.clone(), params.training.clone());
-        let manifest = Manifest { outcomes, scales, n_features, space, model, training };
+        let geometry = Vec::new();
+        let manifest = Manifest { outcomes, scales, n_features, space, model, training, geometry };
         let (network, layout, _) =
             UpliftNet::new(n_features, manifest.outcomes.len(), &manifest.space, params)?;
         Ok(Self { manifest, network, layout, weights })
@@ -54,12 +60,13 @@ impl Poul {
             serde_json::from_value(manifest).map_err(|error| damaged(error.to_string()))?;
         let params = Params { model: manifest.model.clone(), training: manifest.training.clone() };
         let params = params.check().map_err(|error| damaged(error.to_string()))?;
-        let Manifest { outcomes, scales, n_features, space, .. } = manifest;
+        let Manifest { outcomes, scales, n_features, space, geometry, .. } = manifest;
         let consistent = scales.len() == outcomes.len() && space.is_consistent();
         if !consistent || n_features == 0 || outcomes.is_empty() {
             return Err(damaged("the parts of the model contradict each other".to_owned()));
         }
         let mut poul = Self::new(outcomes, scales, n_features, space, &params, Vec::new())?;
+        poul.manifest.geometry = geometry;
         for member in 0..params.model.members {
             let mut weights = vec![0.0; poul.layout.n_values()];
             for segment in poul.layout.segments() {
@@ -72,12 +79,27 @@ impl Poul {
         Ok(poul)
     }
 
+    /// Brings every member to its canonical form; effects stay the same.
+    pub(super) fn canonicalise(&mut self, problem: &Problem<'_>) -> Result<()> {
+        let Self { manifest, network, layout, weights } = self;
+        manifest.geometry = canonicalise(problem, &manifest.space, network, layout, weights)?;
+        Ok(())
+    }
+
+    /// What the canonical form tells, by member; nothing for models older than it.
+    pub fn geometry(&self) -> &[Geometry] {
+        &self.manifest.geometry
+    }
+
     /// h of some policies, by member: policies × d, row after row.
     pub fn embeddings(&self, policies: &PolicySet, chosen: &[usize]) -> Result<Vec<Vec<f32>>> {
-        let mixtures = self.manifest.space.mixtures(policies, chosen)?;
+        self.embed(&self.manifest.space.mixtures(policies, chosen)?)
+    }
+
+    fn embed(&self, mixtures: &Mixtures) -> Result<Vec<Vec<f32>>> {
         let mut workspace = Workspace::default();
         let of = |weights: &Vec<f32>| {
-            workspace.value(&self.layout, weights, |tape| self.network.treatment.forward(tape, &mixtures))
+            workspace.value(&self.layout, weights, |tape| self.network.treatment.forward(tape, mixtures))
         };
         self.weights.iter().map(of).collect()
     }
@@ -104,7 +126,8 @@ impl EffectModel for Poul {
     ) -> Result<Box<dyn Scorer + 'm>> {
         let d = self.network.treatment.n_out;
         let chosen: Vec<usize> = targets.iter().copied().chain([against]).collect();
-        let contrasts = self.embeddings(policies, &chosen)?;
+        let mixtures = self.manifest.space.mixtures(policies, &chosen)?;
+        let contrasts = self.embed(&mixtures)?;
         // d × targets, so that g times it is one product.
         let contrast = |h: Vec<f32>| {
             let base = targets.len() * d;
@@ -117,11 +140,13 @@ impl EffectModel for Poul {
             contrast
         };
         let contrasts = contrasts.into_iter().map(contrast).collect();
-        Ok(Box::new(PoulScorer { poul: self, contrasts, n_targets: targets.len() }))
+        Ok(Box::new(PoulScorer { poul: self, contrasts, n_targets: targets.len(), notes: mixtures.notes }))
     }
 
-    fn embeds(&self, _context: &str, _action: &str, _attributes: &Attributes) -> bool {
-        false
+    fn embeds(&self, context: &str, action: &str, attributes: &Attributes) -> bool {
+        // With vectors of their own, atoms share nothing that attributes could tell.
+        self.manifest.model.embedding != Embedding::Lookup
+            && self.manifest.space.embeds(context, action, attributes)
     }
 
     fn manifest(&self) -> Result<serde_json::Value> {
@@ -147,6 +172,7 @@ struct PoulScorer<'m> {
     /// h(t) − h(against) by member, d × targets.
     contrasts: Vec<Vec<f32>>,
     n_targets: usize,
+    notes: Vec<String>,
 }
 
 impl Scorer for PoulScorer<'_> {
@@ -189,5 +215,9 @@ impl Scorer for PoulScorer<'_> {
 
     fn has_spread(&self) -> bool {
         self.poul.weights.len() > 1
+    }
+
+    fn notes(&self) -> &[String] {
+        &self.notes
     }
 }

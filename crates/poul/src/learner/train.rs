@@ -54,7 +54,8 @@ pub fn train(
     }
     history.push(Phase { name: "effects".into(), epochs: trained.history, best: Some(trained.best) });
     let names = data.outcomes.iter().map(|outcome| outcome.name.to_owned()).collect();
-    let poul = Poul::new(names, scales, data.x.n_cols(), space, &params, trained.weights)?;
+    let mut poul = Poul::new(names, scales, data.x.n_cols(), space, &params, trained.weights)?;
+    poul.canonicalise(&problem)?;
     Ok(Trained { effects: Box::new(poul), history, notes: notes(data, &outcome, &propensity) })
 }
 

@@ -39,6 +39,11 @@ impl Gain {
         Self { gate, first, rest, dropout: params.model.dropout, penalty: params.training.gate_penalty }
     }
 
+    /// The layer whose outputs are the axes of g.
+    pub(super) fn last(&self) -> Option<Dense> {
+        self.rest.last()
+    }
+
     /// The gated first layer, shared by all rows.
     fn share(&self, tape: &mut Tape<'_>) {
         let Some(gate) = self.gate else { return };

@@ -95,6 +95,11 @@ impl Layout {
         &self.segments
     }
 
+    /// The matrix of a weight of this network.
+    pub fn segment(&self, weight: Weight) -> &Segment {
+        &self.segments[weight.0]
+    }
+
     /// The names of the groups.
     pub fn groups(&self) -> &[String] {
         &self.groups
