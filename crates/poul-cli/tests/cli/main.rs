@@ -14,3 +14,4 @@ mod policy;
 mod real_data;
 mod settings;
 mod simulate;
+mod treatment;

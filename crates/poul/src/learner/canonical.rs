@@ -5,13 +5,13 @@
 //! and outcomes, in standard units, is diagonal with the largest entry first; the mean of g is positive on every axis. So
 //! E[g gᵀ] along an axis is the variance of effects over rows and policies that the axis carries.
 //!
-//! - Axes along which training policies do not differ (less than [`LEAST_VARIANCE`] of the largest) come last. They keep
-//!   their scale beside the largest: a policy that was never run may still move along them.
+//! - Axes along which training policies do not differ come last, with their scale beside the largest: a policy that was
+//!   never run may still move along them.
 //! - Where L_ρ is bounded, h is centred and turned only: another scale would undo the bound.
 
 use serde::{Deserialize, Serialize};
 
-use super::eigen::SymmetricEigen;
+use super::axes::Scaling;
 use super::fit::Problem;
 use super::space::{Mixtures, TreatmentSpace};
 use super::uplift_net::UpliftNet;
@@ -19,8 +19,6 @@ use crate::Result;
 use crate::net::{Layout, Weight, Workspace, predict};
 use crate::nuisance::SomeRows;
 
-/// Variance of h along an axis, relative to the largest, below which training policies count as the same.
-const LEAST_VARIANCE: f64 = 1e-6;
 /// Most rows over which E[g gᵀ] is taken, evenly spaced.
 const MOST_ROWS: usize = 4096;
 
@@ -157,74 +155,6 @@ impl Sample<'_> {
     }
 }
 
-/// The axes of h by its covariance, and what each is divided by.
-struct Scaling {
-    eigen: SymmetricEigen,
-    scales: Vec<f64>,
-    /// Axes along which training policies differ; they come first.
-    n_significant: usize,
-}
-
-/// Row vectors are multiplied by these: h by `forward`, g by `backward`.
-struct Turn {
-    forward: Vec<f64>,
-    backward: Vec<f64>,
-    axes: Vec<f64>,
-}
-
-impl Scaling {
-    fn of(covariance: &[f64], d: usize, whiten: bool) -> Self {
-        let eigen = SymmetricEigen::of(covariance.to_vec(), d);
-        let largest = eigen.values.first().copied().unwrap_or(0.0);
-        if largest <= 0.0 || !whiten {
-            return Self { scales: vec![1.0; d], n_significant: d, eigen };
-        }
-        let is_significant = |value: &&f64| **value > LEAST_VARIANCE * largest;
-        let n_significant = eigen.values.iter().take_while(is_significant).count();
-        let scales = eigen.values.iter().enumerate();
-        let scales = scales.map(|(k, value)| if k < n_significant { *value } else { largest }.sqrt());
-        Self { scales: scales.collect(), n_significant, eigen }
-    }
-
-    /// Turns the scaled axes so that E[g gᵀ] is diagonal among those that count, and among the others.
-    fn turn(&self, g_second: &[f64], g_mean: &[f64], d: usize) -> Turn {
-        // Along scaled axis i, h is h·v_i / scale_i and g is g·v_i · scale_i.
-        let back = |i: usize, of: &[f64]| -> f64 {
-            self.scales[i] * of.iter().zip(self.eigen.vector(i)).map(|(a, b)| a * b).sum::<f64>()
-        };
-        let rotated: Vec<Vec<f64>> = (0..d)
-            .map(|i| {
-                let by_row: Vec<f64> = g_second.chunks_exact(d).map(|row| back(i, row)).collect();
-                (0..d).map(|j| back(j, &by_row)).collect()
-            })
-            .collect();
-        let (mut forward, mut backward) = (vec![0.0; d * d], vec![0.0; d * d]);
-        let mut axes = Vec::with_capacity(d);
-        for block in [0..self.n_significant, self.n_significant..d] {
-            let n = block.len();
-            let inner = block.clone().flat_map(|i| rotated[i][block.clone()].to_vec()).collect();
-            let turned = SymmetricEigen::of(inner, n);
-            for k in 0..n {
-                let vector = turned.vector(k);
-                let mean: f64 = block.clone().zip(vector).map(|(i, v)| v * back(i, g_mean)).sum();
-                let sign = if mean < 0.0 { -1.0 } else { 1.0 };
-                let (axis, mut variance) = (block.start + k, 0.0);
-                for (i, v) in block.clone().zip(vector) {
-                    variance += v * v * self.eigen.values[i].max(0.0) / self.scales[i].powi(2);
-                    for (row, e) in self.eigen.vector(i).iter().enumerate() {
-                        forward[row * d + axis] += sign * v * e / self.scales[i];
-                        backward[row * d + axis] += sign * v * e * self.scales[i];
-                    }
-                }
-                axes.push(turned.values[k].max(0.0) * variance);
-            }
-        }
-        let total: f64 = axes.iter().sum();
-        axes.iter_mut().for_each(|axis| *axis /= total.max(f64::MIN_POSITIVE));
-        Turn { forward, backward, axes }
-    }
-}
-
 /// sum += share · v vᵀ.
 fn add_square(sum: &mut [f64], v: &[f64], share: f64) {
     for (row, a) in sum.chunks_exact_mut(v.len()).zip(v) {
@@ -241,5 +171,169 @@ fn multiply(layout: &Layout, weights: &mut [f32], weight: Weight, by: &[f64], d:
             product.iter_mut().zip(by).for_each(|(sum, by)| *sum += f64::from(*value) * by);
         }
         row.iter_mut().zip(&product).for_each(|(value, product)| *value = *product as f32);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::RngExt;
+
+    use super::super::params::{Params, ValidParams};
+    use super::*;
+    use crate::Seed;
+    use crate::net::DenseRows;
+    use crate::nuisance::Propensity;
+    use crate::policy::PolicySet;
+
+    const N_ROWS: usize = 300;
+    const D: usize = 5;
+
+    /// Members at their start, before and after, under policies of unequal shares; the last policy is never run.
+    struct Case {
+        params: ValidParams,
+        policies: PolicySet,
+        policy: Vec<u32>,
+        x: Vec<f32>,
+    }
+
+    impl Case {
+        fn new(n_policies: usize, change: impl FnOnce(&mut Params)) -> Self {
+            let mut rng = Seed::new(21).rng();
+            let mut builder = PolicySet::builder();
+            builder.weight("a", 2.0).weight("b", 1.0).weight("c", 1.0);
+            for policy in 0..n_policies {
+                for context in ["a", "b", "c"] {
+                    let action = if policy == 0 { 0 } else { rng.random_range(0..4) };
+                    builder.add(&format!("t{policy:02}"), context, &format!("a{action}"), 1.0);
+                }
+            }
+            let mut params = Params::default();
+            params.model.effect_dim = D;
+            params.model.members = 2;
+            change(&mut params);
+            let n_run = (n_policies - 1) as u32;
+            Self {
+                params: params.check().unwrap(),
+                policies: builder.build().unwrap(),
+                policy: (0..N_ROWS)
+                    .map(|_| rng.random_range(0..n_run).min(rng.random_range(0..n_run)))
+                    .collect(),
+                x: (0..N_ROWS * 3).map(|_| rng.random_range(-1.0..1.0)).collect(),
+            }
+        }
+
+        /// Calls `check` with the weights of both members before, after, and after a second time.
+        fn check(&self, check: impl Fn(&Sample<'_>, &UpliftNet, &Layout, [&[f32]; 3], &Geometry)) {
+            let x = DenseRows::new(&self.x, 3).unwrap();
+            let propensity = Propensity::Shares(vec![1.0 / self.policies.len() as f32; self.policies.len()]);
+            let problem = Problem {
+                x: &x,
+                policies: &self.policies,
+                policy: &self.policy,
+                residual: &vec![0.0; N_ROWS * 2],
+                weight: None,
+                cluster: None,
+                propensity: &propensity,
+            };
+            let shares = problem.shares();
+            let space = TreatmentSpace::new(&self.policies, &shares);
+            let (network, layout, _) = UpliftNet::new(3, 2, &space, &self.params).unwrap();
+            let before: Vec<Vec<f32>> =
+                (0..2).map(|member| layout.init(Seed::new(3).index(member))).collect();
+            let mut after = before.clone();
+            let geometry = canonicalise(&problem, &space, &network, &layout, &mut after).unwrap();
+            let mut again = after.clone();
+            canonicalise(&problem, &space, &network, &layout, &mut again).unwrap();
+            let all: Vec<usize> = (0..shares.len()).collect();
+            let mixtures = space.mixtures(&self.policies, &all).unwrap();
+            let rows: Vec<u32> = (0..N_ROWS as u32).collect();
+            let sample = Sample {
+                problem: &problem,
+                space: &space,
+                mixtures: &mixtures,
+                shares: &shares,
+                rows: &rows,
+            };
+            for (member, geometry) in geometry.iter().enumerate() {
+                let weights = [&before, &after, &again].map(|weights| weights[member].as_slice());
+                check(&sample, &network, &layout, weights, geometry);
+            }
+        }
+    }
+
+    fn cases() -> Vec<Case> {
+        vec![
+            Case::new(40, |_| ()),
+            Case::new(4, |_| ()),
+            Case::new(40, |params| params.model.rho_hidden = 0),
+            Case::new(40, |params| params.model.rho_skip = false),
+            Case::new(40, |params| params.model.layer_norm = true),
+            Case::new(40, |params| params.model.lipschitz = 0.1),
+        ]
+    }
+
+    fn h_and_g(sample: &Sample<'_>, network: &UpliftNet, layout: &Layout, weights: &[f32]) -> [Vec<f32>; 2] {
+        let h = |tape: &mut crate::net::Tape<'_>| network.treatment.forward(tape, sample.mixtures);
+        let h = Workspace::default().value(layout, weights, h).unwrap();
+        [h, predict(layout, weights, network, sample.problem.x, 2 * D, 0).unwrap()]
+    }
+
+    fn effects(h_and_g: &[Vec<f32>; 2]) -> Vec<f64> {
+        let [h, g] = h_and_g;
+        let of = |g: &[f32], h0: &[f32], h1: &[f32]| -> f64 {
+            g.iter().zip(h1.iter().zip(h0)).map(|(g, (h1, h0))| f64::from(*g) * f64::from(h1 - h0)).sum()
+        };
+        g.chunks(D).flat_map(|g| h.chunks(D).map(move |h1| of(g, &h[..D], h1))).collect()
+    }
+
+    fn furthest(a: &[f64], b: &[f64]) -> f64 {
+        let size = a.iter().fold(0.0_f64, |size, a| size.max(a.abs()));
+        a.iter().zip(b).fold(0.0_f64, |far, (a, b)| far.max((a - b).abs())) / size
+    }
+
+    #[test]
+    fn effects_stay_and_a_second_time_changes_nothing() {
+        for (number, case) in cases().iter().enumerate() {
+            case.check(|sample, network, layout, weights, _| {
+                let [before, after, again] = weights.map(|weights| h_and_g(sample, network, layout, weights));
+                assert!(furthest(&effects(&before), &effects(&after)) < 1e-5, "case {number}");
+                let wide = |values: &[f32]| values.iter().map(|value| f64::from(*value)).collect::<Vec<_>>();
+                assert!(furthest(&wide(&before[0]), &wide(&after[0])) > 1e-2, "case {number}");
+                for part in 0..2 {
+                    let far = furthest(&wide(&after[part]), &wide(&again[part]));
+                    assert!(far < 1e-4, "case {number}, part {part}: {far}");
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn axes_are_white_ordered_and_signed() {
+        for (number, case) in cases().iter().enumerate() {
+            let is_bounded = case.params.model.lipschitz > 0.0;
+            // Three policies that were run differ along two axes.
+            let n_axes = if case.policies.len() == 4 { 2 } else { D };
+            case.check(|sample, network, layout, [_, after, _], geometry| {
+                let [h, _] = h_and_g(sample, network, layout, after);
+                let (mean, covariance) = sample.moments_of_h(&h, D);
+                let (g_mean, g_second) = sample.moments_of_g(network, layout, after).unwrap();
+                let size = g_second[0].max(f64::MIN_POSITIVE);
+                for i in 0..n_axes {
+                    assert!(mean[i].abs() < 1e-4, "case {number}: {mean:?}");
+                    assert!(g_mean[i] >= 0.0, "case {number}: {g_mean:?}");
+                    for j in 0..n_axes {
+                        let one = f64::from(u8::from(i == j));
+                        assert!(is_bounded || (covariance[i * D + j] - one).abs() < 1e-3, "case {number}");
+                        assert!(i == j || g_second[i * D + j].abs() < 1e-4 * size, "case {number}");
+                    }
+                    assert!(i == 0 || g_second[i * D + i] <= g_second[(i - 1) * D + i - 1], "case {number}");
+                }
+                let total: f64 = geometry.axes.iter().sum();
+                assert!((total - 1.0).abs() < 1e-9, "case {number}: {:?}", geometry.axes);
+                assert!(geometry.axes[n_axes..].iter().all(|axis| *axis < 1e-3), "{:?}", geometry.axes);
+                assert_eq!(geometry.lipschitz.is_none(), case.params.model.layer_norm);
+                assert!(!is_bounded || geometry.lipschitz.is_some_and(|own| own <= 0.1), "{geometry:?}");
+            });
+        }
     }
 }

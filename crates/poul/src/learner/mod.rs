@@ -13,10 +13,12 @@
 //! | `nuisances` | stage 1: m and π out of fold |
 //! | `train` | the whole: scale outcomes, nuisances, stage 2 |
 //! | `canonical` | of all equal forms of a model, the one whose axes mean something |
+//! | `axes` | the change of axes behind it |
 //! | `eigen` | eigenvalues of small matrices |
 //! | `poul` | what comes out |
 
 mod attributes;
+mod axes;
 mod canonical;
 mod eigen;
 mod fit;
