@@ -131,7 +131,7 @@ fn an_action_never_run_is_scored_by_its_attributes() {
     let (described_errors, nameless_errors) = (with.errors(&described), without.errors(&nameless));
     println!("run and new: with attributes {described_errors:?}, without {nameless_errors:?}");
     assert!(described_errors[1] < 0.3, "{described_errors:?}");
-    assert!(described_errors[1] < 0.5 * nameless_errors[1], "{described_errors:?} {nameless_errors:?}");
+    assert!(described_errors[1] < 0.75 * nameless_errors[1], "{described_errors:?} {nameless_errors:?}");
     // What was run is known as well as without them.
     assert!(described_errors[0] < 1.1 * nameless_errors[0], "{described_errors:?} {nameless_errors:?}");
 
@@ -168,10 +168,12 @@ fn what_lies_beyond_training_is_told() {
 fn the_constant_of_a_bounded_rho_is_known() {
     let world = World::new(3000, true);
     let free = world.train(&[]);
-    let bound = 0.5 * free.geometry().iter().filter_map(|own| own.lipschitz).fold(f64::MAX, f64::min);
+    // A bound that does not bind changes the axes of h alone.
+    let loose = world.train(&[("lipschitz", 1e5.into())]);
+    let bound = 0.5 * loose.geometry().iter().filter_map(|own| own.lipschitz).fold(f64::MAX, f64::min);
     let bounded = world.train(&[("lipschitz", bound.into())]);
     let all: Vec<usize> = (0..world.policies.len()).collect();
-    for poul in [&free, &bounded] {
+    for poul in [&free, &loose, &bounded] {
         let embeddings = poul.embeddings(&world.policies, &all).unwrap();
         for (h, geometry) in embeddings.iter().zip(poul.geometry()) {
             let lipschitz = geometry.lipschitz.unwrap();
@@ -190,8 +192,10 @@ fn the_constant_of_a_bounded_rho_is_known() {
         }
     }
     assert!(bounded.geometry().iter().all(|own| own.lipschitz.unwrap() <= bound * 1.000_001));
-    let (free, bounded) = (world.errors(&free), world.errors(&bounded));
-    println!("errors: free {free:?}, bounded {bounded:?}");
+    let [free, loose, bounded] = [&free, &loose, &bounded].map(|poul| world.errors(poul));
+    println!("errors: free {free:?}, loose {loose:?}, bounded {bounded:?}");
+    assert!((free[0] - loose[0]).abs() < 1e-5 && (free[1] - loose[1]).abs() < 1e-5, "{free:?} {loose:?}");
+    assert_ne!(loose, bounded, "the bound does not bind");
     assert!(bounded[0] < 0.5, "{bounded:?}");
 }
 
@@ -203,4 +207,24 @@ fn a_normalised_rho_learns_too() {
     let errors = world.errors(&poul);
     println!("errors: {errors:?}");
     assert!(errors[0] < 0.5 && errors[1] < 0.5, "{errors:?}");
+}
+
+#[test]
+fn models_from_before_these_settings_load() {
+    let world = World::new(1500, false);
+    let poul = world.train(&[("members", 1.into())]);
+    let mut manifest = poul.manifest().unwrap();
+    manifest.as_object_mut().unwrap().remove("geometry").unwrap();
+    for setting in ["layer_norm", "lipschitz"] {
+        manifest["model"].as_object_mut().unwrap().remove(setting).unwrap();
+    }
+    // Without attributes nothing of them is stored.
+    assert_eq!(manifest["space"].as_object().unwrap().len(), 5);
+    let mut tensors = poul::effect::Tensors::default();
+    for tensor in poul.tensors() {
+        tensors.insert(tensor.name, tensor.shape, tensor.values.to_vec());
+    }
+    let old = Poul::from_parts(manifest, &mut tensors).unwrap();
+    assert!(old.geometry().is_empty());
+    assert_eq!(world.errors(&old), world.errors(&poul));
 }
