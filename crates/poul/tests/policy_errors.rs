@@ -59,6 +59,11 @@ fn toml_syntax_and_shape() {
         "p.toml: line 2: context `x`: attribute `a` is NaN",
         "an attribute is a finite number",
     );
+    toml(
+        "[attributes.actions]\nx = {size = 1}\ny = {size = 'big'}",
+        "p.toml: line 3: action `y`: attribute `size` is a text, and a number for action `x`",
+        "one kind",
+    );
     toml("[attributes.actions]\n'' = {a = 1}", "p.toml: line 2: the name of the action is empty", "a name");
 }
 

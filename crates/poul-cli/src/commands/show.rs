@@ -2,12 +2,14 @@
 
 use poul::Result;
 use poul::effect::Phase;
+use poul::learner::Geometry;
 use poul::model::{Manifest, Model};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::args::Show;
 use crate::commands::{print, print_json};
-use crate::number::{count, optional, significant};
+use crate::number::{count, optional, percent, significant};
 use crate::table::Table;
 
 pub(crate) fn run(args: &Show) -> Result<()> {
@@ -48,6 +50,7 @@ fn summary(manifest: &Manifest) -> String {
         outcomes.row([outcome.name.clone(), significant(outcome.mean), significant(outcome.sd)]);
     }
     text += &format!("\n{outcomes}\n{}", policies(manifest));
+    text += &geometry(&manifest.model).unwrap_or_default();
     let settings = &manifest.settings;
     if let Some(preset) = &settings.preset {
         text += &format!("\npreset {preset}\n");
@@ -75,6 +78,33 @@ fn policies(manifest: &Manifest) -> String {
     format!(
         "{n} policies ({run} run) over {contexts} contexts and {actions} actions ({atoms} atoms)\n{table}"
     )
+}
+
+/// The axes of h, and the constants of |τ(x; t, t′)| ≤ ‖g(x)‖·L_ρ·B_φ·d_Π(t, t′); nothing for learners without them.
+fn geometry(model: &Value) -> Option<String> {
+    /// Axes that carry less are not worth a number.
+    const LEAST_SHARE: f64 = 0.01;
+    let members: Vec<Geometry> = Deserialize::deserialize(model.get("geometry")?).ok()?;
+    let n_axes = members.first()?.axes.len();
+    let mean =
+        |axis: usize| members.iter().filter_map(|own| own.axes.get(axis)).sum::<f64>() / members.len() as f64;
+    let axes: Vec<String> =
+        (0..n_axes).map(mean).filter(|share| *share >= LEAST_SHARE).map(percent).collect();
+    let range = |values: Vec<f64>| {
+        let (low, high) =
+            values.iter().fold((f64::MAX, f64::MIN), |(low, high), own| (low.min(*own), high.max(*own)));
+        match values.as_slice() {
+            [] => "unknown".to_owned(),
+            [only] => significant(*only),
+            _ => format!("{} to {}", significant(low), significant(high)),
+        }
+    };
+    let lipschitz = range(members.iter().filter_map(|own| own.lipschitz).collect());
+    let bound = range(members.iter().map(|own| own.embedding_bound).collect());
+    let axes = axes.join(", ");
+    Some(format!(
+        "\naxes of h  {axes} of the variance of effects\nL_ρ        {lipschitz}\nB_φ        {bound}\n"
+    ))
 }
 
 /// The first, the best and the last epoch of each phase.

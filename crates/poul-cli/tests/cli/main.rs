@@ -15,3 +15,4 @@ mod real_data;
 mod resume;
 mod settings;
 mod simulate;
+mod treatment;

@@ -35,6 +35,11 @@ impl Gain {
         Self { gate, first, rest, dropout: params.model.dropout, penalty: params.training.gate_penalty }
     }
 
+    /// The layer whose outputs are the axes of g.
+    pub(super) fn last(&self) -> Option<Dense> {
+        self.rest.last()
+    }
+
     /// How many matrices [`share`](Self::share) hands over.
     pub(super) fn n_shared(&self) -> usize {
         usize::from(self.gate.is_some())

@@ -5,7 +5,9 @@
 //! | `params` | settings, checked |
 //! | `preset` | named sets of defaults |
 //! | `space` | the atoms that were seen, and mixtures over them |
-//! | `treatment_net` | φ, ρ and h(t) |
+//! | `attributes` | what is known of contexts and actions, as numbers |
+//! | `treatment_net` | φ and h(t) |
+//! | `rho` | ρ, and its Lipschitz constant |
 //! | `gain` | g(x) of one outcome |
 //! | `uplift_net` | g and h for all outcomes |
 //! | `assignment`, `expected_mixture` | π(t\|x), or E[α_T\|x] where there are too many policies |
@@ -19,11 +21,18 @@
 //! | `nuisances` | stage 1: m and π out of fold |
 //! | `stage` | names of the stages that borrow the outcome model's machinery |
 //! | `train` | the whole: scale outcomes, nuisances, stage 2 |
+//! | `canonical` | of all equal forms of a model, the one whose axes mean something |
+//! | `axes` | the change of axes behind it |
+//! | `eigen` | eigenvalues of small matrices |
 //! | `poul`, `scorer` | what comes out, and how it scores |
 
 mod assignment;
+mod attributes;
+mod axes;
 mod baseline_net;
+mod canonical;
 mod centring;
+mod eigen;
 mod expected_mixture;
 mod fit;
 mod gain;
@@ -35,6 +44,7 @@ mod phases;
 mod poul;
 mod preset;
 mod r_loss;
+mod rho;
 mod scorer;
 mod space;
 mod stage;
@@ -43,6 +53,8 @@ mod treatment_net;
 mod uplift_net;
 mod warm_start;
 
+pub use attributes::AttributeEncoder;
+pub use canonical::Geometry;
 pub(crate) use nuisances::residuals;
 pub use params::{Centring, Embedding, Loss, ModelParams, Params, TrainingParams, ValidParams};
 pub use phases::PhaseParams;

@@ -149,12 +149,12 @@ impl Network for Training<'_> {
                 tape.matmul_tn(weights, both)
             })?;
             let Some((mass, sums)) = sums.split_last() else { continue };
-            let count = weights[layout.range(running.count)][0];
+            let count = weights[layout.segment(running.count).range()][0];
             let total = count + mass;
             if total > 0.0 {
-                let means = &mut weights[layout.range(running.mean)];
+                let means = &mut weights[layout.segment(running.mean).range()];
                 means.iter_mut().zip(sums).for_each(|(mean, sum)| *mean = (count * *mean + sum) / total);
-                weights[layout.range(running.count)][0] = total;
+                weights[layout.segment(running.count).range()][0] = total;
             }
         }
         Ok(())

@@ -68,6 +68,11 @@ pub struct ModelParams {
     pub rho_hidden: usize,
     /// Whether ρ has a linear part beside its hidden layer. Default true.
     pub rho_skip: bool,
+    /// Whether ρ's hidden layer is normalised (LayerNorm, before its tanh). Default false; needs `rho_hidden`.
+    pub layer_norm: bool,
+    /// Most that the Lipschitz constant L_ρ may be, by singular values. Default 0: unbounded; not with `layer_norm`,
+    /// whose constant is unknown.
+    pub lipschitz: f32,
     /// Dropout in g. Default 0.2; in [0, 1).
     pub dropout: f32,
     /// Whether all outcomes share one treatment net h; otherwise each has its own. Default true.
@@ -92,6 +97,8 @@ impl Default for ModelParams {
             hidden: vec![128, 64],
             rho_hidden: 32,
             rho_skip: true,
+            layer_norm: false,
+            lipschitz: 0.0,
             dropout: 0.2,
             shared_treatment_net: true,
             centring: Centring::Auto,
@@ -190,6 +197,9 @@ impl Params {
                 !model.hidden.is_empty() && !model.hidden.contains(&0),
                 "one or more widths above 0",
             ),
+            ("model.layer_norm", !model.layer_norm || model.rho_hidden > 0, "false where `rho_hidden` is 0"),
+            ("model.lipschitz", inside(model.lipschitz, 0.0, 1e6), "from 0 to 1000000"),
+            ("model.lipschitz", model.lipschitz == 0.0 || !model.layer_norm, "0 where `layer_norm` is true"),
             ("model.dropout", inside(model.dropout, 0.0, 1.0), "in [0, 1)"),
             ("model.centring_draws", (2..=65_536).contains(&model.centring_draws), "2 to 65,536"),
             ("model.members", (1..=256).contains(&model.members), "1 to 256"),

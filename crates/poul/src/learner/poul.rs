@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::baseline_net::mean_policy;
-use super::params::{Loss, ModelParams, Params, TrainingParams, ValidParams};
+use super::canonical::{Geometry, Population};
+use super::params::{Embedding, Loss, ModelParams, Params, TrainingParams, ValidParams};
 use super::scorer::{Link, PoulScorer};
-use super::space::TreatmentSpace;
+use super::space::{Mixtures, TreatmentSpace};
 use super::uplift_net::UpliftNet;
 use crate::effect::{EffectModel, Scorer, Tensor, Tensors};
 use crate::net::{Columns, Layout, Prepared, Workspace};
@@ -36,6 +37,9 @@ struct Manifest {
     /// b(x) without its weights, for the logistic loss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     baseline: Option<OutcomeManifest>,
+    /// By member and treatment net; none in older models.
+    #[serde(default)]
+    geometry: Vec<Geometry>,
 }
 
 impl Poul {
@@ -51,7 +55,9 @@ impl Poul {
     ) -> Result<Self> {
         let (model, training) = (params.model.clone(), params.training.clone());
         let stored = baseline.as_ref().map(OutcomeModels::manifest);
-        let manifest = Manifest { outcomes, scales, n_features, space, model, training, baseline: stored };
+        let geometry = Vec::new();
+        let manifest =
+            Manifest { outcomes, scales, n_features, space, model, training, baseline: stored, geometry };
         let (network, layout, _) =
             UpliftNet::new(n_features, manifest.outcomes.len(), &manifest.space, params)?;
         Ok(Self { manifest, network, layout, weights, baseline })
@@ -64,7 +70,7 @@ impl Poul {
             serde_json::from_value(manifest).map_err(|error| damaged(error.to_string()))?;
         let params = Params { model: manifest.model.clone(), training: manifest.training.clone() };
         let params = params.check().map_err(|error| damaged(error.to_string()))?;
-        let Manifest { outcomes, scales, n_features, space, baseline, .. } = manifest;
+        let Manifest { outcomes, scales, n_features, space, baseline, geometry, .. } = manifest;
         let consistent = scales.len() == outcomes.len() && space.is_consistent();
         if !consistent || n_features == 0 || outcomes.is_empty() {
             return Err(damaged("the parts of the model contradict each other".to_owned()));
@@ -75,6 +81,7 @@ impl Poul {
         }
         let baseline = baseline.map(|baseline| load_baseline(&baseline, tensors)).transpose()?;
         let mut poul = Self::new(outcomes, scales, n_features, space, &params, Vec::new(), baseline)?;
+        poul.manifest.geometry = geometry;
         for member in 0..params.model.members {
             let mut weights = vec![0.0; poul.layout.n_values()];
             for segment in poul.layout.segments() {
@@ -107,6 +114,18 @@ impl Poul {
         &self.weights
     }
 
+    /// Brings every member to its canonical form; effects stay the same.
+    pub(super) fn canonicalise(&mut self, population: &Population<'_>) -> Result<()> {
+        let Self { manifest, network, layout, weights, .. } = self;
+        manifest.geometry = population.canonicalise(&manifest.space, network, layout, weights)?;
+        Ok(())
+    }
+
+    /// What the canonical form tells, by member and treatment net; nothing for models older than it.
+    pub fn geometry(&self) -> &[Geometry] {
+        &self.manifest.geometry
+    }
+
     /// h of some policies for one outcome, by member: policies × d, row after row.
     pub fn embeddings(
         &self,
@@ -114,11 +133,14 @@ impl Poul {
         chosen: &[usize],
         outcome: usize,
     ) -> Result<Vec<Vec<f32>>> {
-        let mixtures = self.manifest.space.mixtures(policies, chosen)?;
+        self.embed(&self.manifest.space.mixtures(policies, chosen)?, outcome)
+    }
+
+    fn embed(&self, mixtures: &Mixtures, outcome: usize) -> Result<Vec<Vec<f32>>> {
         let net = &self.network.treatments[self.network.treatment_of(outcome)];
         let mut workspace = Workspace::default();
         let of =
-            |weights: &Vec<f32>| workspace.value(&self.layout, weights, |tape| net.forward(tape, &mixtures));
+            |weights: &Vec<f32>| workspace.value(&self.layout, weights, |tape| net.forward(tape, mixtures));
         self.weights.iter().map(of).collect()
     }
 
@@ -136,15 +158,15 @@ impl Poul {
         self.weights.iter().map(of).collect()
     }
 
-    /// How g of an outcome becomes effects of `chosen`, of which the last is the policy compared with.
-    fn link(&self, policies: &PolicySet, chosen: &[usize], outcome: usize) -> Result<Link> {
-        let (d, n_targets, n_members) = (self.network.width(), chosen.len() - 1, self.weights.len());
-        let h = self.embeddings(policies, chosen, outcome)?;
+    /// How g of an outcome becomes effects of some policies, of which the last is the one compared with.
+    fn link(&self, policies: &PolicySet, mixtures: &Mixtures, outcome: usize) -> Result<Link> {
+        let (d, n_chosen, n_members) = (self.network.width(), mixtures.rows.n_rows(), self.weights.len());
+        let n_targets = n_chosen - 1;
+        let h = self.embed(mixtures, outcome)?;
         if self.manifest.model.loss == Loss::Logistic {
             let means = self.mean_embeddings(policies, outcome)?;
-            let columns = |(h, mean): (&Vec<f32>, &Vec<f32>)| {
-                Columns::new(d, chosen.len(), |k, t| h[t * d + k] - mean[k])
-            };
+            let columns =
+                |(h, mean): (&Vec<f32>, &Vec<f32>)| Columns::new(d, n_chosen, |k, t| h[t * d + k] - mean[k]);
             return Ok(Link::Logistic { members: h.iter().zip(&means).map(columns).collect() });
         }
         let scale = self.manifest.scales[outcome];
@@ -197,8 +219,9 @@ impl EffectModel for Poul {
         against: usize,
     ) -> Result<Box<dyn Scorer + 'm>> {
         let chosen: Vec<usize> = targets.iter().copied().chain([against]).collect();
+        let mixtures = self.manifest.space.mixtures(policies, &chosen)?;
         let links = (0..self.manifest.outcomes.len())
-            .map(|outcome| self.link(policies, &chosen, outcome))
+            .map(|outcome| self.link(policies, &mixtures, outcome))
             .collect::<Result<_>>()?;
         let members = self.weights.iter().enumerate();
         let members = members
@@ -211,11 +234,14 @@ impl EffectModel for Poul {
             n_features: self.manifest.n_features,
             links,
             baseline: self.baseline.as_ref(),
+            notes: mixtures.notes,
         }))
     }
 
-    fn embeds(&self, _context: &str, _action: &str, _attributes: &Attributes) -> bool {
-        false
+    fn embeds(&self, context: &str, action: &str, attributes: &Attributes) -> bool {
+        // With vectors of their own, atoms share nothing that attributes could tell.
+        self.manifest.model.embedding != Embedding::Lookup
+            && self.manifest.space.embeds(context, action, attributes)
     }
 
     fn starts_training(&self) -> bool {

@@ -22,6 +22,8 @@ pub(super) struct PoulScorer<'m> {
     pub(super) links: Vec<Link>,
     /// b(x) of the logistic outcomes.
     pub(super) baseline: Option<&'m OutcomeModels>,
+    /// What the user should know about these policies.
+    pub(super) notes: Vec<String>,
 }
 
 /// How g of one outcome becomes effects.
@@ -74,6 +76,10 @@ impl Scorer for PoulScorer<'_> {
 
     fn has_spread(&self) -> bool {
         self.members.len() > 1
+    }
+
+    fn notes(&self) -> &[String] {
+        &self.notes
     }
 }
 

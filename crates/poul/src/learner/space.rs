@@ -1,13 +1,16 @@
 //! The atoms that were learned about, and mixtures of any policies over them.
+//!
+//! A context or action that was never seen has a place among the others if it has attributes that training knew.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::attributes::AttributeEncoder;
 use crate::Result;
 use crate::net::SparseRows;
-use crate::policy::PolicySet;
+use crate::policy::{AttributeValue, Attributes, PolicySet};
 
 /// The atoms seen in training, by name, and where the mean training policy lies among them.
 ///
@@ -25,6 +28,12 @@ pub struct TreatmentSpace {
     pub mean: Vec<f64>,
     /// κ.
     pub spread: f64,
+    /// Attributes of the contexts as numbers; none in older models.
+    #[serde(default, skip_serializing_if = "AttributeEncoder::is_empty")]
+    pub context_attributes: AttributeEncoder,
+    /// Attributes of the actions as numbers; none in older models.
+    #[serde(default, skip_serializing_if = "AttributeEncoder::is_empty")]
+    pub action_attributes: AttributeEncoder,
 }
 
 /// Mixtures of some policies in a space, as the treatment net takes them.
@@ -34,10 +43,25 @@ pub(super) struct Mixtures {
     pub(super) rows: Arc<SparseRows>,
     /// ᾱ / κ.
     pub(super) mean: Arc<SparseRows>,
-    /// Context and action of each atom, as indices of the space.
+    /// Context and action of each atom, as indices of the names below.
     pub(super) atoms: Vec<(u32, u32)>,
     /// From atoms to the seen atoms; an unseen one has an empty row.
     pub(super) seen: Arc<SparseRows>,
+    /// The contexts of the space, then those that only attributes describe.
+    pub(super) contexts: Names,
+    /// The actions of the space, then those that only attributes describe.
+    pub(super) actions: Names,
+    /// What the user should know: attributes beyond those of training.
+    pub(super) notes: Vec<String>,
+}
+
+/// Contexts or actions as the treatment net takes them.
+#[derive(Clone, Debug)]
+pub(super) struct Names {
+    /// From names to those of the space; a new one has an empty row.
+    pub(super) seen: Arc<SparseRows>,
+    /// The attributes of each.
+    pub(super) attributes: Arc<SparseRows>,
 }
 
 impl TreatmentSpace {
@@ -72,7 +96,15 @@ impl TreatmentSpace {
         let mut atoms: Vec<((u32, u32), f64)> = seen.iter().map(|atom| (place(*atom), mean[*atom])).collect();
         atoms.sort_by_key(|(atom, _)| *atom);
         let (atoms, mean) = atoms.into_iter().unzip();
-        Self { contexts, actions, atoms, mean, spread }
+        let none = AttributeEncoder::default;
+        Self { contexts, actions, atoms, mean, spread, context_attributes: none(), action_attributes: none() }
+    }
+
+    /// The same space, with what is known of its contexts and actions.
+    pub fn with_attributes(mut self, attributes: &Attributes) -> Result<Self> {
+        self.context_attributes = AttributeEncoder::fit("context", &self.contexts, &attributes.contexts)?;
+        self.action_attributes = AttributeEncoder::fit("action", &self.actions, &attributes.actions)?;
+        Ok(self)
     }
 
     /// The place of a seen atom.
@@ -88,19 +120,35 @@ impl TreatmentSpace {
         let inside = |(context, action): &(u32, u32)| {
             (*context as usize) < self.contexts.len() && (*action as usize) < self.actions.len()
         };
-        self.mean.len() == self.atoms.len() && !self.atoms.is_empty() && self.atoms.iter().all(inside)
+        self.mean.len() == self.atoms.len()
+            && !self.atoms.is_empty()
+            && self.atoms.iter().all(inside)
+            && self.context_attributes.is_consistent(self.contexts.len())
+            && self.action_attributes.is_consistent(self.actions.len())
     }
 
-    /// Whether an atom can be taken by what its context and action share with others.
-    pub fn embeds(&self, context: &str, action: &str) -> bool {
+    /// Whether an atom that was never seen can be taken by attributes: its context and its action were each seen or have
+    /// attributes that training knew, and one of them has.
+    ///
+    /// Without attributes, an atom whose context and action were seen apart is not vouched for: it is scored by what
+    /// they share with others only when the user allows it.
+    pub fn embeds(&self, context: &str, action: &str, attributes: &Attributes) -> bool {
         let known =
             |names: &[String], name: &str| names.binary_search_by(|other| other.as_str().cmp(name)).is_ok();
-        known(&self.contexts, context) && known(&self.actions, action)
+        let by_context = self.context_attributes.encode(attributes.contexts.get(context)).is_known;
+        let by_action = self.action_attributes.encode(attributes.actions.get(action)).is_known;
+        (by_context || by_action)
+            && (by_context || known(&self.contexts, context))
+            && (by_action || known(&self.actions, action))
     }
 
     /// Mixtures of the chosen policies. An atom that was never seen is taken by what its context and action share
-    /// with others; where one of them was never seen either, it counts as zero.
+    /// with others, and by their attributes; where one of them is unknown in every way, it counts as zero.
     pub(super) fn mixtures(&self, policies: &PolicySet, chosen: &[usize]) -> Result<Mixtures> {
+        let known = policies.attributes();
+        let mut contexts =
+            NameTable::new("context", &self.contexts, &self.context_attributes, &known.contexts);
+        let mut actions = NameTable::new("action", &self.actions, &self.action_attributes, &known.actions);
         let mut place: BTreeMap<(u32, u32), u32> =
             self.atoms.iter().enumerate().map(|(index, atom)| (*atom, index as u32)).collect();
         let mut atoms = self.atoms.clone();
@@ -110,14 +158,13 @@ impl TreatmentSpace {
             let mut row = Vec::with_capacity(mixture.atoms.len());
             for (atom, mass) in mixture.atoms.iter().zip(mixture.mass).filter(|(_, mass)| **mass > 0.0) {
                 let parts = policies.atoms()[*atom as usize];
-                let context = self.contexts.binary_search(&policies.contexts()[parts.context as usize]);
-                let action = self.actions.binary_search(&policies.actions()[parts.action as usize]);
-                let (Ok(context), Ok(action)) = (context, action) else {
+                let context = contexts.place(&policies.contexts()[parts.context as usize]);
+                let action = actions.place(&policies.actions()[parts.action as usize]);
+                let (Some(context), Some(action)) = (context, action) else {
                     continue;
                 };
-                let atom = (context as u32, action as u32);
-                let index = *place.entry(atom).or_insert_with(|| {
-                    atoms.push(atom);
+                let index = *place.entry((context, action)).or_insert_with(|| {
+                    atoms.push((context, action));
                     atoms.len() as u32 - 1
                 });
                 row.push((index, (mass / self.spread) as f32));
@@ -133,7 +180,73 @@ impl TreatmentSpace {
             mean: Arc::new(SparseRows::new(n_atoms, [mean])?),
             seen: Arc::new(SparseRows::new(self.atoms.len(), seen)?),
             atoms,
+            notes: contexts.notes().chain(actions.notes()).collect(),
+            contexts: contexts.finish()?,
+            actions: actions.finish()?,
         })
+    }
+}
+
+/// The contexts or actions of a space, and new ones as they come up.
+struct NameTable<'a> {
+    kind: &'static str,
+    seen: &'a [String],
+    encoder: &'a AttributeEncoder,
+    attributes: &'a BTreeMap<String, BTreeMap<String, AttributeValue>>,
+    /// Index, and what the attributes become.
+    new: BTreeMap<&'a str, (u32, Vec<f32>)>,
+}
+
+impl<'a> NameTable<'a> {
+    fn new(
+        kind: &'static str,
+        seen: &'a [String],
+        encoder: &'a AttributeEncoder,
+        attributes: &'a BTreeMap<String, BTreeMap<String, AttributeValue>>,
+    ) -> Self {
+        Self { kind, seen, encoder, attributes, new: BTreeMap::new() }
+    }
+
+    /// The index of a name; none where nothing is known of it.
+    fn place(&mut self, name: &'a String) -> Option<u32> {
+        if let Ok(index) = self.seen.binary_search(name) {
+            return Some(index as u32);
+        }
+        if let Some((index, _)) = self.new.get(name.as_str()) {
+            return Some(*index);
+        }
+        let encoded = self.encoder.encode(self.attributes.get(name));
+        let index = (self.seen.len() + self.new.len()) as u32;
+        encoded.is_known.then(|| {
+            self.new.insert(name, (index, encoded.values));
+            index
+        })
+    }
+
+    fn notes(&self) -> impl Iterator<Item = String> {
+        self.new.keys().flat_map(move |name| {
+            let beyond = self.encoder.beyond(self.attributes.get(*name));
+            beyond.map(move |(attribute, value, low, high)| {
+                let kind = self.kind;
+                format!(
+                    "attribute `{attribute}` of {kind} `{name}` is {value}, where training knew {low} to {high}: \
+                     its effect is extrapolated"
+                )
+            })
+        })
+    }
+
+    fn finish(self) -> Result<Names> {
+        let (n_seen, width) = (self.seen.len(), self.encoder.width());
+        let mut rows: Vec<&[f32]> = (0..n_seen).map(|name| self.encoder.trained(name)).collect();
+        let mut new: Vec<&(u32, Vec<f32>)> = self.new.values().collect();
+        new.sort_by_key(|(index, _)| *index);
+        rows.extend(new.iter().map(|(_, values)| values.as_slice()));
+        let seen = (0..rows.len()).map(|name| (name < n_seen).then_some((name as u32, 1.0)));
+        let seen = SparseRows::new(n_seen, seen)?;
+        let numbered = |row: &[f32]| (0..).zip(row.iter().copied()).collect::<Vec<(u32, f32)>>();
+        let attributes = SparseRows::new(width, rows.into_iter().map(numbered))?;
+        Ok(Names { seen: Arc::new(seen), attributes: Arc::new(attributes) })
     }
 }
 
@@ -158,7 +271,7 @@ mod tests {
         let space = TreatmentSpace::new(&set, &[0.5, 0.5, 0.0, 0.0]);
         assert_eq!(space.actions, ["none", "up"]);
         assert_eq!(space.atoms.len(), 3);
-        assert!(space.embeds("y", "up") && !space.embeds("x", "new"));
+        assert!(!space.embeds("y", "up", set.attributes()) && !space.embeds("x", "new", set.attributes()));
         let index = |name: &str| set.index(name).unwrap();
         let mixtures = space.mixtures(&set, &[0, index("t2"), index("t3")]).unwrap();
         assert_eq!(mixtures.atoms.len(), 4);
@@ -166,6 +279,47 @@ mod tests {
         let atoms = |row: usize| mixtures.rows.row(row).map(|(atom, _)| atom).collect::<Vec<_>>();
         assert_eq!(atoms(1).last(), Some(&3));
         assert_eq!(atoms(2).len(), 1);
+    }
+
+    #[test]
+    fn what_has_attributes_has_a_place() {
+        let mut builder = PolicySet::builder();
+        for (policy, action) in
+            [("control", "none"), ("t1", "up"), ("t2", "more"), ("t3", "odd"), ("t4", "far")]
+        {
+            builder.add(policy, "x", action, 1.0).add(policy, "y", "none", 1.0);
+        }
+        let mut attributes = Attributes::default();
+        for (action, price) in [("none", 0.0), ("up", 2.0), ("more", 3.0), ("far", 1.5)] {
+            let price = ("price".to_owned(), AttributeValue::Number(price));
+            attributes.actions.insert(action.to_owned(), [price].into());
+        }
+        builder.attributes(attributes.clone());
+        let set = builder.build().unwrap();
+        let space =
+            TreatmentSpace::new(&set, &[0.5, 0.5, 0.0, 0.0, 0.0]).with_attributes(&attributes).unwrap();
+        assert_eq!(space.actions, ["none", "up"]);
+        for (context, action, embeds) in [
+            ("x", "more", true),
+            ("y", "up", true),
+            ("x", "odd", false),
+            ("new", "up", false),
+            ("new", "more", false),
+        ] {
+            assert_eq!(space.embeds(context, action, &attributes), embeds, "{context}:{action}");
+        }
+        let index = |name: &str| set.index(name).unwrap();
+        let mixtures = space.mixtures(&set, &[index("t2"), index("t3"), index("t4")]).unwrap();
+        assert_eq!(mixtures.atoms[3..], [(0, 2), (0, 3)]);
+        assert_eq!([0, 1, 2].map(|row| mixtures.rows.row(row).count()), [2, 1, 2]);
+        let prices: Vec<f32> =
+            (0..4).flat_map(|name| mixtures.actions.attributes.row(name).map(|pair| pair.1)).collect();
+        assert_eq!(prices, [-1.0, 1.0, 2.0, 0.5]);
+        assert_eq!(mixtures.actions.seen.row(2).count(), 0);
+        assert_eq!(mixtures.notes.len(), 1);
+        assert!(mixtures.notes[0].contains("`price` of action `more` is 3,"), "{:?}", mixtures.notes);
+        let stored = serde_json::to_string(&space).unwrap();
+        assert_eq!(serde_json::from_str::<TreatmentSpace>(&stored).unwrap(), space);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::assignment::AssignmentFit;
 use super::baseline_net::distil;
+use super::canonical::Population;
 use super::fit::{Fitted, Problem, fit};
 use super::logistic::{Binary, check_binary};
 use super::nuisances::{Residuals, folds, notes, out_of_fold};
@@ -57,8 +58,9 @@ pub fn train(
     }
     let total: f64 = data.policy_mass().iter().sum();
     let shares: Vec<f64> = data.policy_mass().iter().map(|mass| mass / total).collect();
-    let space = TreatmentSpace::new(data.policies, &shares);
-    let space = start.as_ref().map_or_else(|| space.clone(), |start| start.space(&space));
+    let space = TreatmentSpace::new(data.policies, &shares).with_attributes(data.policies.attributes())?;
+    let space =
+        start.as_ref().map_or_else(|| space.clone(), |start| start.space(&space, data.policies.attributes()));
     let mixtures = space.mixtures(data.policies, &(0..data.policies.len()).collect::<Vec<_>>())?;
     let assignment = AssignmentFit::new(data, &mixtures, weight, &folds, &params.model, seed, progress)?;
     let binary = is_logistic.then(|| Binary::new(data, &outcome.predicted));
@@ -99,7 +101,8 @@ pub fn train(
     history.extend(effects);
     let mut notes = notes(data, &outcome, assignment.propensity());
     notes.extend(assignment.note(data.policies.len(), params.model.centring));
-    let poul = Poul::new(names, scales, data.x.n_cols(), space, &params, weights, baseline)?;
+    let mut poul = Poul::new(names, scales, data.x.n_cols(), space.clone(), &params, weights, baseline)?;
+    poul.canonicalise(&Population { x: data.x, weight, mixtures: &mixtures, shares: &shares })?;
     Ok(Trained { effects: Box::new(poul), history, notes })
 }
 

@@ -12,6 +12,7 @@ use super::poul::Poul;
 use super::space::TreatmentSpace;
 use crate::effect::{EffectModel, Tensors};
 use crate::net::{Layout, Segment};
+use crate::policy::Attributes;
 use crate::{Error, Result};
 
 /// Settings of the model that do not change its weights' shapes or meaning.
@@ -54,8 +55,8 @@ impl WarmStart {
         self.saved.scales()
     }
 
-    /// The saved space with the atoms of the new data added; its origin and unit stay.
-    pub(super) fn space(&self, new: &TreatmentSpace) -> TreatmentSpace {
+    /// The saved space with the atoms of the new data added; its origin, its unit and what its attributes mean stay.
+    pub(super) fn space(&self, new: &TreatmentSpace, known: &Attributes) -> TreatmentSpace {
         let old = self.saved.space();
         let union = |ours: &[String], theirs: &[String]| {
             let mut names: Vec<String> = ours.iter().chain(theirs).cloned().collect();
@@ -70,8 +71,8 @@ impl WarmStart {
             let context = find(&contexts, &space.contexts[context as usize]);
             (context, find(&actions, &space.actions[action as usize]))
         };
-        let known = old.atoms.iter().zip(&old.mean).map(|(atom, mean)| (place(old, *atom), *mean));
-        let mut atoms: Vec<((u32, u32), f64)> = known.collect();
+        let kept = old.atoms.iter().zip(&old.mean).map(|(atom, mean)| (place(old, *atom), *mean));
+        let mut atoms: Vec<((u32, u32), f64)> = kept.collect();
         for (context, action) in &new.atoms {
             let names = (&new.contexts[*context as usize], &new.actions[*action as usize]);
             if old.place(names.0, names.1).is_none() {
@@ -80,7 +81,10 @@ impl WarmStart {
         }
         atoms.sort_by_key(|(atom, _)| *atom);
         let (atoms, mean) = atoms.into_iter().unzip();
-        TreatmentSpace { contexts, actions, atoms, mean, spread: old.spread }
+        let context_attributes = old.context_attributes.for_names(&old.contexts, &contexts, &known.contexts);
+        let action_attributes = old.action_attributes.for_names(&old.actions, &actions, &known.actions);
+        let spread = old.spread;
+        TreatmentSpace { contexts, actions, atoms, mean, spread, context_attributes, action_attributes }
     }
 
     /// The saved weights of every member laid over `fresh` ones.
@@ -108,7 +112,8 @@ impl WarmStart {
                 for (to, row) in to.chunks_exact_mut(segment.n_cols).zip(&rows) {
                     match row {
                         Some(row) => to.copy_from_slice(&from[row * segment.n_cols..][..segment.n_cols]),
-                        None if has_shared && part(segment) == Some("atom") => to.fill(0.0),
+                        // What is new is what others share with it, or what its attributes say.
+                        None if explained(segment, space, has_shared) => to.fill(0.0),
                         None => {}
                     }
                 }
@@ -142,6 +147,16 @@ fn part(segment: &Segment) -> Option<&str> {
     let (net, part) = segment.name.rsplit_once('.')?;
     let is_phi = net.split('.').next() == Some("h") && ["action", "bend", "context", "atom"].contains(&part);
     is_phi.then_some(part)
+}
+
+/// Whether a new row of a matrix of φ has something beside it that speaks for it.
+fn explained(segment: &Segment, space: &TreatmentSpace, has_shared: bool) -> bool {
+    match part(segment) {
+        Some("atom") => has_shared,
+        Some("context") => !space.context_attributes.is_empty(),
+        Some(_) => !space.action_attributes.is_empty(),
+        None => false,
+    }
 }
 
 fn other_shape(name: &str) -> Error {

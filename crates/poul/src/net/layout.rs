@@ -95,9 +95,9 @@ impl Layout {
         &self.segments
     }
 
-    /// Where a matrix lies in the arena. Panics for a matrix of another layout, as slices do.
-    pub fn range(&self, weight: Weight) -> Range<usize> {
-        self.segments[weight.0].range()
+    /// The matrix of a weight of this network. Panics for a weight of another layout, as slices do.
+    pub fn segment(&self, weight: Weight) -> &Segment {
+        &self.segments[weight.0]
     }
 
     /// The names of the groups.

@@ -44,6 +44,11 @@ impl Mlp {
         self
     }
 
+    /// The last layer; none where there is no layer at all.
+    pub fn last(&self) -> Option<Dense> {
+        self.layers.last().copied()
+    }
+
     /// The outputs for each row of x.
     pub fn forward(&self, tape: &mut Tape<'_>, x: Var) -> Var {
         let Some((last, hidden)) = self.layers.split_last() else {

@@ -134,19 +134,27 @@ impl Reader<'_> {
                 "actions" => ("action", &mut attributes.actions),
                 unknown => return Err(self.unknown(unknown, line, &["contexts", "actions"])),
             };
+            // Whether each attribute is a text, and whose value said so first.
+            let mut kinds: BTreeMap<String, (bool, String)> = BTreeMap::new();
             for Entry { key: name, line, node } in self.table(node, &format!("`attributes.{key}`"))? {
                 if is_blank(&name) {
                     let error = self.error(format!("the name of the {kind} is empty"), line);
                     return Err(error.hint(format!("give the {kind} a name")));
                 }
                 let properties = self.table(node, &format!("the attributes of {kind} `{name}`"))?;
-                group.insert(name.clone(), self.properties(&format!("{kind} `{name}`"), properties)?);
+                let whose = format!("{kind} `{name}`");
+                group.insert(name.clone(), self.properties(&whose, properties, &mut kinds)?);
             }
         }
         Ok(attributes)
     }
 
-    fn properties(&self, whose: &str, entries: Vec<Entry>) -> Result<BTreeMap<String, AttributeValue>> {
+    fn properties(
+        &self,
+        whose: &str,
+        entries: Vec<Entry>,
+        kinds: &mut BTreeMap<String, (bool, String)>,
+    ) -> Result<BTreeMap<String, AttributeValue>> {
         let mut properties = BTreeMap::new();
         for Entry { key, line, node } in entries {
             let wrong = |what: String| {
@@ -160,6 +168,14 @@ impl Reader<'_> {
                 NodeValue::Text(text) => AttributeValue::Text(text),
                 other => return Err(wrong(other.describe().to_owned())),
             };
+            let is_text = matches!(value, AttributeValue::Text(_));
+            let (first, who) = kinds.entry(key.clone()).or_insert_with(|| (is_text, whose.to_owned()));
+            if *first != is_text {
+                let [own, other] =
+                    [is_text, *first].map(|is_text| if is_text { "a text" } else { "a number" });
+                let what = format!("attribute `{key}` is {own}, and {other} for {who}");
+                return Err(self.error(what, line).at(whose).hint("give it values of one kind"));
+            }
             properties.insert(key, value);
         }
         Ok(properties)
