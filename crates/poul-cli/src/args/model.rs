@@ -4,13 +4,15 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
-use super::{PolicyArgs, RoleArgs};
+use super::{NuisanceArgs, PolicyArgs, RoleArgs};
 
 #[derive(ClapArgs)]
 #[command(after_help = "Examples:
   poul fit rides/train.parquet --policies rides/policies.toml --outcome gmv,cost --out model.poul
   poul fit mail.csv --treatment segment --control 'No E-Mail' --outcome visit --out model.poul
   poul fit cv.csv --treatment-columns Job,Gender --outcome chosen --cluster id --out model.poul
+  poul fit week.csv --design stratified --stratum city --strata-table pi.csv --outcome gmv --out model.poul
+  poul fit test.parquet --baseline-data 'history/*.parquet' --outcome gmv --cluster user --out model.poul
   poul fit train.parquet --config poul.toml --learner constant --out model.poul")]
 pub(crate) struct Fit {
     /// Parquet, CSV(.gz) or Arrow: a file, a folder or a quoted glob
@@ -36,6 +38,8 @@ pub(crate) struct Fit {
     /// Step size: `learning_rate` under [training]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub(crate) learning_rate: Option<f64>,
+    #[command(flatten)]
+    pub(crate) nuisance: NuisanceArgs,
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
     #[command(flatten)]

@@ -11,7 +11,7 @@ use crate::number::count;
 use crate::progress::Terminal;
 use crate::settings::{self, DataSettings};
 
-pub(crate) fn run(args: &Fit, common: &Common, terminal: &Terminal) -> Result<()> {
+pub(crate) fn run(args: &Fit, typed: &[String], common: &Common, terminal: &Terminal) -> Result<()> {
     let mut data = DataSettings::load(&args.roles, &args.policy)?;
     let (name, settings) = settings::learner(args, &data.learner)?;
     let learner = learner(name.as_deref().unwrap_or(DEFAULT_LEARNER))?;
@@ -23,6 +23,7 @@ pub(crate) fn run(args: &Fit, common: &Common, terminal: &Terminal) -> Result<()
     drop(poul::AtomicFile::create(&args.out)?);
     let encoder = std::mem::take(&mut data.encoder).check()?;
     let source = Source::open(&args.data)?;
+    let (baseline, strata_table) = data.nuisance_tables(&args.nuisance)?;
     let columns = data.roles.check(source.schema(), Need::FIT);
     let columns = columns.map_err(|error| about_data(error, &args.data))?;
     let policies = check::policies(&data, &source, &columns, terminal)?;
@@ -41,12 +42,14 @@ pub(crate) fn run(args: &Fit, common: &Common, terminal: &Terminal) -> Result<()
         columns: &columns,
         policies: &policies,
         control: control.as_deref(),
+        baseline: &baseline,
+        strata_table: strata_table.as_ref(),
         learner: learner.name,
         settings: &settings,
         encoder: &encoder,
         budget: &settings::budget(common)?,
         seed: common.seed,
-        command: command(std::env::args().skip(1)),
+        command: command(typed.iter().cloned()),
     };
     let model = poul::model::fit(&request, terminal).map_err(|error| about_data(error, &args.data))?;
     model.save(&args.out)?;

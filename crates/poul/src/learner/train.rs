@@ -1,7 +1,7 @@
 //! The whole of Algorithm 2: outcomes in standard units, nuisances out of fold, then g and h on the residuals.
 
 use super::fit::{Problem, fit};
-use super::nuisances::{Residuals, fit_pi, folds, notes, out_of_fold};
+use super::nuisances::{Residuals, fit_pi, folds, notes, out_of_fold, outcome_params, propensity_params};
 use super::params::{ModelParams, Params, TrainingParams, ValidParams};
 use super::poul::Poul;
 use crate::effect::{EffectModel, Phase, Settings, Tensors, Trained, ValidTrainingData};
@@ -30,8 +30,9 @@ pub fn train(
         data.weight.map(|weight| weight.iter().map(|weight| *weight as f32).collect());
     let weight = weight.as_deref();
     let folds = folds(data, params.training.folds, seed);
-    let Residuals { values: residual, scales, outcome } = out_of_fold(data, weight, &folds, seed, progress)?;
-    let propensity = fit_pi(data, weight, &folds, seed, progress)?;
+    let Residuals { values: residual, scales, outcome } =
+        out_of_fold(data, weight, &folds, &outcome_params(&params)?, seed, progress)?;
+    let propensity = fit_pi(data, weight, &folds, &propensity_params(&params)?, seed, progress)?;
     let problem = Problem {
         x: data.x,
         policies: data.policies,
@@ -55,7 +56,11 @@ pub fn train(
     history.push(Phase { name: "effects".into(), epochs: trained.history, best: Some(trained.best) });
     let names = data.outcomes.iter().map(|outcome| outcome.name.to_owned()).collect();
     let poul = Poul::new(names, scales, data.x.n_cols(), space, &params, trained.weights)?;
-    Ok(Trained { effects: Box::new(poul), history, notes: notes(data, &outcome, &propensity) })
+    Ok(Trained {
+        effects: Box::new(poul),
+        history,
+        notes: notes(data, &outcome, &propensity, params.training.clip),
+    })
 }
 
 /// Reads a model back.

@@ -1,13 +1,15 @@
 //! From a table to a model: read, encode, assign policies, learn, and record how.
 
 use super::Model;
-use super::manifest::{DataRecord, FORMAT, Manifest, OutcomeRecord};
+use super::baseline::Baseline;
+use super::manifest::{DataRecord, DataUse, FORMAT, Manifest, OutcomeRecord};
 use super::registry::learner;
-use crate::data::{Budget, Columns, Dataset, Labels, Roles, Source, ValidEncoderParams};
+use crate::data::{Budget, Columns, Dataset, Design, Labels, Roles, Source, ValidEncoderParams};
 use crate::effect::{Settings, TrainingData, ValidTrainingData};
 use crate::net::DenseRows;
+use crate::nuisance::StratumTable;
 use crate::policy::{Assigner, PolicySet};
-use crate::{Progress, Result, Seed};
+use crate::{Error, Progress, Result, Seed};
 
 /// What to fit, on what.
 pub struct FitRequest<'a> {
@@ -21,6 +23,10 @@ pub struct FitRequest<'a> {
     pub policies: &'a PolicySet,
     /// The policy that others are compared with, if there is one.
     pub control: Option<&'a str>,
+    /// Tables of rows without a treatment, from which the outcome model learns too.
+    pub baseline: &'a [Source],
+    /// π(t | stratum) as it was designed: `stratum,policy,probability`. Without it, shares within each stratum.
+    pub strata_table: Option<&'a Source>,
     /// The learner's name.
     pub learner: &'a str,
     /// The learner's settings.
@@ -42,6 +48,7 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
     let FitRequest { source, columns, policies, .. } = request;
     let control = request.control.map(|name| policies.require(name)).transpose();
     let control = control.map_err(|error| error.at("control"))?;
+    let strata_table = strata_table(request)?;
     let (dataset, encoder) =
         Dataset::read_and_fit(source, columns, request.encoder, request.budget, progress)?;
     let policy = {
@@ -49,7 +56,12 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
         Assigner::new(policies, columns).assign(&dataset.treatment, &labels, &dataset.rows)?
     };
     let x = DenseRows::new(dataset.x.values(), dataset.x.width())?;
-    let data = TrainingData::of(&dataset, &x, policies, &policy, columns.design, control)?.check()?;
+    let baseline = Baseline::read_all(request, &encoder, &dataset, progress)?;
+    let mut data = TrainingData::of(&dataset, &x, policies, &policy, columns.design, control)?;
+    let baseline_x = baseline.iter().map(Baseline::x).collect::<Result<Vec<_>>>()?;
+    data.baseline = baseline.iter().zip(&baseline_x).map(|(part, x)| part.rows(x)).collect();
+    data.stratum_table = strata_table.as_ref();
+    let data = data.check()?;
     let trained = (learner.train)(&data, &settings, Seed::new(request.seed), progress)?;
     trained.notes.iter().for_each(|note| progress.warn(note));
     let manifest = Manifest {
@@ -61,11 +73,7 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
         roles: request.roles.clone(),
         settings,
         seed: request.seed,
-        data: vec![DataRecord {
-            files: file_names(source),
-            rows: data.n_rows() as u64,
-            fingerprint: source.fingerprint()?,
-        }],
+        data: records(request, data.n_rows(), &baseline)?,
         command: request.command.clone(),
         notes: encoder.notes().iter().cloned().chain(trained.notes).collect(),
         history: trained.history,
@@ -90,6 +98,32 @@ fn outcomes(data: &ValidTrainingData<'_>) -> Vec<OutcomeRecord> {
         OutcomeRecord { name: outcome.name.to_owned(), mean, sd }
     };
     data.outcomes.iter().map(record).collect()
+}
+
+/// The designed probabilities, where they are given.
+fn strata_table(request: &FitRequest<'_>) -> Result<Option<StratumTable>> {
+    let Some(source) = request.strata_table else { return Ok(None) };
+    let columns = request.columns;
+    if !columns.propensity.is_empty() {
+        let error = Error::usage("propensity columns and a table of strata exclude each other");
+        return Err(error.hint("give `--propensity` or `--strata-table`, not both"));
+    }
+    if columns.design != Design::Stratified || columns.stratum.is_none() {
+        let error = Error::usage("a table of strata is for a stratified design");
+        return Err(error.hint("add `--design stratified --stratum COL`"));
+    }
+    StratumTable::from_source(source, request.policies.names()).map(Some)
+}
+
+/// The experiment first, then the baseline tables.
+fn records(request: &FitRequest<'_>, n_rows: usize, baseline: &[Baseline]) -> Result<Vec<DataRecord>> {
+    let record = |source: &Source, n_rows: usize, used_for: DataUse| {
+        let (files, rows, fingerprint) = (file_names(source), n_rows as u64, source.fingerprint()?);
+        Ok(DataRecord { files, rows, fingerprint, used_for })
+    };
+    let tables = request.baseline.iter().zip(baseline);
+    let tables = tables.map(|(source, part)| record(source, part.n_rows(), DataUse::Baseline));
+    std::iter::once(record(request.source, n_rows, DataUse::Experiment)).chain(tables).collect()
 }
 
 /// Names without folders: where a file lay does not matter to the model.

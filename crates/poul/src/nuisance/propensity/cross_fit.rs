@@ -89,7 +89,7 @@ pub(super) fn fit_softmax(
         absent: absent_policies(&models, &classes, assignment),
         ..PropensityReport::new(&propensity, assignment, clipped)
     };
-    warn(&report, params, progress);
+    warn(&report, progress);
     let models = PropensityModels { shape, classes, floors, models };
     Ok(PropensityFit { propensity, report, models: Some(models) })
 }
@@ -195,7 +195,7 @@ fn absent_policies(
     models.iter().enumerate().filter(|(_, model)| !model.absent.is_empty()).map(of_fold).collect()
 }
 
-fn warn(report: &PropensityReport, params: &PropensityParams, progress: &dyn Progress) {
+fn warn(report: &PropensityReport, progress: &dyn Progress) {
     for AbsentPolicies { fold, policies } in &report.absent {
         let shown: Vec<String> = policies.iter().take(5).map(|name| format!("`{name}`")).collect();
         let more = policies.len() - shown.len();
@@ -204,12 +204,6 @@ fn warn(report: &PropensityReport, params: &PropensityParams, progress: &dyn Pro
             "outside fold {} no row has {}{more}: there their propensity is their share of all rows",
             fold + 1,
             shown.join(", "),
-        ));
-    }
-    if report.clipped_own_rows > 0 {
-        progress.warn(&format!(
-            "{} rows were given a policy whose propensity is below the floor (`clip` = {}): there is little overlap there",
-            report.clipped_own_rows, params.clip,
         ));
     }
 }
