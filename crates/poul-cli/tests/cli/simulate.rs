@@ -70,7 +70,7 @@ fn words(line: &str) -> Vec<&str> {
 #[test]
 fn quickstart_prints_commands_that_do_what_it_did() {
     let (tour, typed) = (Folder::new(), Folder::new());
-    let run = tour.run(&["quickstart", "--rows", "600", "--out", "my tour", "--threads", "1", "--seed", "5"]);
+    let run = tour.run(&["quickstart", "--rows", "250", "--out", "my tour", "--threads", "1", "--seed", "5"]);
     assert_eq!(run.code, Some(0), "{}", run.transcript());
     let commands: Vec<&str> = run.stderr.lines().filter_map(|line| line.strip_prefix("$ poul ")).collect();
     let verbs: Vec<&str> = commands.iter().filter_map(|line| line.split(' ').next()).collect();

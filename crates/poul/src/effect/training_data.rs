@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::data::{Dataset, Design};
 use crate::net::RowSource;
-use crate::nuisance::StratumTable;
+use crate::nuisance::{Assignment, StratumTable};
 use crate::policy::PolicySet;
 use crate::{Error, Kind, Result};
 
@@ -157,6 +157,7 @@ impl<'a> TrainingData<'a> {
             return Err(Error::other(format!("control {control} is not one of {}", self.policies.len())));
         }
         self.check_propensity(&run)?;
+        self.check_strata()?;
         Ok(ValidTrainingData { data: self, policy_rows, policy_mass })
     }
 
@@ -229,6 +230,14 @@ impl<'a> TrainingData<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The table of strata has every stratum and allows what happened: told before anything is fitted.
+    fn check_strata(&self) -> Result<()> {
+        let (Some(table), Some(stratum)) = (self.stratum_table, self.stratum) else { return Ok(()) };
+        let assignment =
+            Assignment { rows: self.rows, ..Assignment::new(self.policies.names(), self.policy) };
+        table.propensity(stratum, self.stratum_labels, &assignment).map(|_| ())
     }
 
     /// The columns of propensities, for messages; many are cut short.

@@ -18,9 +18,20 @@ pub(super) struct Baseline {
 }
 
 impl Baseline {
+    /// Finds the columns of every table of the request, before any row is read.
+    pub(super) fn columns(request: &FitRequest<'_>) -> Result<Vec<Columns>> {
+        let of_table = |source: &Source| {
+            columns(source, request).map_err(|error| {
+                in_file(error.otherwise("add it: a baseline table has what the experiment has"), source)
+            })
+        };
+        request.baseline.iter().map(of_table).collect()
+    }
+
     /// Reads every table of the request.
     pub(super) fn read_all(
         request: &FitRequest<'_>,
+        columns: Vec<Columns>,
         encoder: &Encoder,
         experiment: &Dataset,
         progress: &dyn Progress,
@@ -29,11 +40,9 @@ impl Baseline {
         spend(&mut left, experiment);
         let mut clusters = experiment.cluster_labels.clone();
         let mut tables = Vec::with_capacity(request.baseline.len());
-        for source in request.baseline {
-            let columns = columns(source, request.roles, encoder);
-            let columns = columns.map_err(|error| {
-                in_file(error.otherwise("add it: a baseline table has what the experiment has"), source)
-            })?;
+        for (source, columns) in request.baseline.iter().zip(columns) {
+            let columns = encoder.columns_for(columns, source.schema());
+            let columns = columns.map_err(|error| in_file(error, source))?;
             let dataset = Dataset::read(source, &columns, encoder, &left, progress);
             let dataset = dataset.map_err(|error| {
                 in_file(
@@ -72,7 +81,12 @@ impl Baseline {
 }
 
 /// The features, outcomes, weight and cluster of the experiment, in a baseline table.
-fn columns(source: &Source, roles: &Roles, encoder: &Encoder) -> Result<Columns> {
+fn columns(source: &Source, request: &FitRequest<'_>) -> Result<Columns> {
+    let known = source.column_names();
+    if let Some(feature) = request.columns.feature_names().iter().find(|name| !known.contains(name)) {
+        return Err(Error::missing_column(feature, known).at("feature"));
+    }
+    let roles = request.roles;
     let roles = Roles {
         treatment: roles.treatment.clone(),
         treatment_columns: roles.treatment_columns.clone(),
@@ -82,7 +96,7 @@ fn columns(source: &Source, roles: &Roles, encoder: &Encoder) -> Result<Columns>
         ..Roles::default()
     };
     let need = Need { treatment: false, outcome: true, features: false };
-    encoder.columns_for(roles.check(source.schema(), need)?, source.schema())
+    roles.check(source.schema(), need)
 }
 
 /// Takes what a table holds in memory off the budget.

@@ -49,6 +49,7 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
     let control = request.control.map(|name| policies.require(name)).transpose();
     let control = control.map_err(|error| error.at("control"))?;
     let strata_table = strata_table(request)?;
+    let baseline_columns = Baseline::columns(request)?;
     let (dataset, encoder) =
         Dataset::read_and_fit(source, columns, request.encoder, request.budget, progress)?;
     let policy = {
@@ -56,7 +57,7 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
         Assigner::new(policies, columns).assign(&dataset.treatment, &labels, &dataset.rows)?
     };
     let x = DenseRows::new(dataset.x.values(), dataset.x.width())?;
-    let baseline = Baseline::read_all(request, &encoder, &dataset, progress)?;
+    let baseline = Baseline::read_all(request, baseline_columns, &encoder, &dataset, progress)?;
     let mut data = TrainingData::of(&dataset, &x, policies, &policy, columns.design, control)?;
     let baseline_x = baseline.iter().map(Baseline::x).collect::<Result<Vec<_>>>()?;
     data.baseline = baseline.iter().zip(&baseline_x).map(|(part, x)| part.rows(x)).collect();
