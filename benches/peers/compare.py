@@ -16,9 +16,8 @@ import sys
 import venv
 
 HERE = pathlib.Path(__file__).resolve().parent
-# The default wheel asks for CUDA libraries that training on a CPU never opens: they are left out.
-PACKAGES = [["--no-deps", "torch"],
-            ["filelock", "typing_extensions", "sympy", "networkx", "jinja2", "fsspec", "numpy", "setuptools"]]
+# The wheel for CPUs where its index can be reached; otherwise the default one, which brings gigabytes of CUDA.
+INDEXES = [["--index-url", "https://download.pytorch.org/whl/cpu", "--retries", "1", "--timeout", "10"], []]
 FASTER, OF_LIMIT = 1.3, 0.75
 
 
@@ -75,10 +74,12 @@ def environment_python(folder):
     has_torch = [python, "-c", "import torch"]
     if not python.exists():
         venv.create(folder, with_pip=True)
-    if subprocess.run(has_torch, check=False, capture_output=True).returncode != 0:
-        for packages in PACKAGES:
-            subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=False, capture_output=True)
     found = subprocess.run(has_torch, check=False, capture_output=True, text=True)
+    for index in INDEXES:
+        if found.returncode != 0:
+            install = [python, "-m", "pip", "install", "--quiet", "torch", "numpy", "setuptools", *index]
+            subprocess.run(install, check=False, capture_output=True)
+            found = subprocess.run(has_torch, check=False, capture_output=True, text=True)
     if found.returncode != 0:
         print(f"PyTorch cannot be used:\n{found.stderr.strip()}")
         return None

@@ -24,7 +24,7 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Simulate an experiment, check it, learn from it and evaluate what was learned: the whole tour
+    /// Simulate an experiment, check it, fit a model and evaluate it: the whole tour
     Quickstart(Quickstart),
     /// Write an experiment whose true effects are known
     Simulate(Simulate),

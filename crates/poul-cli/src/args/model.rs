@@ -11,8 +11,8 @@ use super::{NuisanceArgs, PolicyArgs, RoleArgs};
   poul fit rides/train.parquet --policies rides/policies.toml --outcome gmv,cost --out model.poul
   poul fit mail.csv --treatment segment --control 'No E-Mail' --outcome visit --out model.poul
   poul fit cv.csv --treatment-columns Job,Gender --outcome chosen --cluster id --out model.poul
-  poul fit week.csv --design stratified --stratum city --strata-table pi.csv --outcome gmv --out model.poul
-  poul fit test.parquet --baseline-data 'history/*.parquet' --outcome gmv --cluster user --out model.poul
+  poul fit a.csv --design stratified --stratum city --strata-table pi.csv --outcome y --out m.poul
+  poul fit a.csv --baseline-data 'history/*.csv' --outcome y --cluster user --out m.poul
   poul fit train.parquet --config poul.toml --learner constant --out model.poul")]
 pub(crate) struct Fit {
     /// Parquet, CSV(.gz) or Arrow: a file, a folder or a quoted glob
