@@ -122,7 +122,8 @@ fn comparison(folder: &Path, metrics: &Path, common: &Common) -> Result<String> 
         ]);
     }
     Ok(format!(
-        "\nHow good is that? AUUC of the test users in a random order, in the model's, in the best:\n{table}"
+        "\nHow good is that? AUUC of the test users in a random order, in the model's, in the best:\n{table}\
+         GMV is noisy, so one test set may even favour the model over the truth: the intervals above say how far to trust it.\n"
     ))
 }
 
