@@ -4,7 +4,7 @@ PYTHON ?= python3
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help test format lint rust docs metrics bench clean
+.PHONY: help test format lint rust docs metrics bench peers clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -37,6 +37,13 @@ bench: ## speed of reading, of the metrics, of training and of scoring; quality 
 	$(CARGO) run --release --locked -p poul --example bench_score
 	$(CARGO) run --release --locked -p poul --example bench_policies
 	$(CARGO) run --release --locked -p poul --example quality
+
+peers: ## training speed beside PyTorch's, where Python can install it
+	$(CARGO) build --release --locked -p poul --example bench_engine
+	@$(PYTHON) benches/peers/compare.py --venv target/torch-venv --binary target/release/examples/bench_engine; \
+	status=$$?; \
+	if [ $$status -eq 77 ]; then echo "SKIPPED: comparison with PyTorch (could not be installed here)"; \
+	else exit $$status; fi
 
 clean: ## remove what was built
 	$(CARGO) clean

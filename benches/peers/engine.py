@@ -3,7 +3,7 @@
     python benches/peers/engine.py [--mode eager|fused|compile] [--seconds 0.5] [--repetitions 7]
 
 Needs `torch` (CPU). Prints the median of rows a second for each number of features, stage and thread count; batches are
-gathered in shuffled order, as the engine's are.
+gathered in shuffled order, as the engine's are. `compare.py` runs it beside the engine.
 """
 
 import argparse

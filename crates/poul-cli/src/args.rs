@@ -1,12 +1,14 @@
 //! The flags of every command, as typed. `settings` turns them into checked settings.
 
 mod model;
+mod nuisance;
 
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::model::{Effect, Fit, Show};
+pub(crate) use self::nuisance::NuisanceArgs;
 
 /// Uplift estimation for combinatorial treatments: from Parquet to a decision one can trust.
 #[derive(Parser)]
@@ -22,7 +24,7 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Simulate an experiment, check it and score predictions: the whole tour
+    /// Simulate an experiment, check it, fit a model and evaluate it: the whole tour
     Quickstart(Quickstart),
     /// Write an experiment whose true effects are known
     Simulate(Simulate),
@@ -41,12 +43,15 @@ pub(crate) enum Command {
     Policy(Policy),
 }
 
+/// The seed where none is given, the paper's.
+pub(crate) const DEFAULT_SEED: u64 = 3407;
+
 /// Flags that every command takes.
 #[derive(ClapArgs)]
 #[command(next_help_heading = "Every command")]
 pub(crate) struct Common {
     /// Root of all random streams; a seed gives the same bytes on any number of threads
-    #[arg(long, global = true, default_value_t = 3407, value_name = "N")]
+    #[arg(long, global = true, default_value_t = DEFAULT_SEED, value_name = "N")]
     pub(crate) seed: u64,
     /// Threads to use [default: all cores]
     #[arg(long, global = true, value_name = "N")]
@@ -149,7 +154,7 @@ pub(crate) struct Quickstart {
     /// Folder to write to
     #[arg(long, value_name = "DIR", default_value = "poul-quickstart")]
     pub(crate) out: PathBuf,
-    /// Training rows to simulate, and as many test rows
+    /// Training rows to simulate; the test set has twice as many
     #[arg(long, value_name = "N", default_value_t = 50_000)]
     pub(crate) rows: u64,
 }

@@ -13,8 +13,16 @@ use toml::de::{DeTable, DeValue, Deserializer, ValueDeserializer};
 use crate::settings::DataSettings;
 
 /// Settings beside the roles that `[data]` holds.
-const BESIDE_ROLES: [&str; 6] =
-    ["policies", "contexts", "exposure_log", "context_column", "shares", "encoder"];
+const BESIDE_ROLES: [&str; 8] = [
+    "policies",
+    "contexts",
+    "exposure_log",
+    "context_column",
+    "shares",
+    "baseline_data",
+    "strata_table",
+    "encoder",
+];
 
 /// Reads all tables. What stands under `[model]` and `[training]` is for the learner to judge.
 pub(crate) fn read(path: &Path) -> Result<DataSettings> {
@@ -35,6 +43,24 @@ pub(crate) fn read(path: &Path) -> Result<DataSettings> {
         }
     }
     Ok(settings)
+}
+
+/// A list, or a single name for a list of one.
+struct OneOrMany(Vec<String>);
+
+impl<'de> Deserialize<'de> for OneOrMany {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "expected a name or a list of names")]
+        enum Either {
+            One(String),
+            Many(Vec<String>),
+        }
+        Ok(Self(match Either::deserialize(deserializer)? {
+            Either::One(name) => vec![name],
+            Either::Many(names) => names,
+        }))
+    }
 }
 
 struct File<'a> {
@@ -69,6 +95,12 @@ impl File<'_> {
                 "contexts" => settings.policies.contexts = Some(folder.join(self.value::<String>(value)?)),
                 "exposure_log" => {
                     settings.policies.exposure_log = Some(folder.join(self.value::<String>(value)?));
+                }
+                "strata_table" => settings.strata_table = Some(folder.join(self.value::<String>(value)?)),
+                "baseline_data" => {
+                    let OneOrMany(locations) = self.value(value)?;
+                    let beside = |location: String| folder.join(location).to_string_lossy().into_owned();
+                    settings.baseline_data = locations.into_iter().map(beside).collect();
                 }
                 "context_column" => settings.policies.context_column = Some(self.value(value)?),
                 "shares" => {

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use poul::data::{Budget, Design, EncoderParams, Roles};
+use poul::data::{Budget, Design, EncoderParams, Roles, Source};
 use poul::effect::Settings;
 use poul::policy::{ContextWeights, PolicySet, exposure_weights};
 use poul::{Error, Result};
 
 use serde_json::Value;
 
-use crate::args::{self, Common, Fit, PolicyArgs, RoleArgs};
+use crate::args::{self, Common, Fit, NuisanceArgs, PolicyArgs, RoleArgs};
 use crate::config;
 
 /// What stands in `poul.toml`, after the flags have had their say.
@@ -20,6 +20,10 @@ pub(crate) struct DataSettings {
     pub(crate) policies: PolicySource,
     /// Declared assignment shares.
     pub(crate) shares: BTreeMap<String, f64>,
+    /// Tables of rows without a treatment.
+    pub(crate) baseline_data: Vec<String>,
+    /// π(t | stratum) as it was designed.
+    pub(crate) strata_table: Option<PathBuf>,
     /// How features are encoded: `[data.encoder]`.
     pub(crate) encoder: EncoderParams,
     /// `[model]` and `[training]`.
@@ -85,6 +89,18 @@ impl DataSettings {
             };
         }
         Ok(())
+    }
+
+    /// Opens the tables of stage 1, flags before the file: the baseline data, and the table of strata.
+    pub(crate) fn nuisance_tables(&self, args: &NuisanceArgs) -> Result<(Vec<Source>, Option<Source>)> {
+        let baseline = match args.baseline_data.as_slice() {
+            [] => &self.baseline_data,
+            typed => typed,
+        };
+        let baseline = baseline.iter().map(|location| Source::open(location)).collect::<Result<_>>()?;
+        let table = args.strata_table.as_ref().or(self.strata_table.as_ref());
+        let table = table.map(|path| Source::open(&path.to_string_lossy())).transpose()?;
+        Ok((baseline, table))
     }
 
     /// Adds `POLICY=SHARE` flags.
@@ -186,9 +202,11 @@ pub(crate) fn learner(args: &Fit, file: &Settings) -> Result<(Option<String>, Se
     let mut model =
         |key: &str, value: Option<Value>| value.map(|value| settings.model.insert(key.into(), value));
     model("members", args.members.map(Value::from));
+    model("outcome_model", args.nuisance.outcome_model.map(|kind| kind.name().into()));
     let mut training =
         |key: &str, value: Option<Value>| value.map(|value| settings.training.insert(key.into(), value));
     training("epochs", args.epochs.map(Value::from));
+    training("clip", args.nuisance.clip.map(Value::from));
     training("folds", args.folds.map(Value::from));
     training("learning_rate", args.learning_rate.map(Value::from));
     Ok((args.learner.clone().or(learner), settings))

@@ -8,7 +8,6 @@
 
 use std::time::Instant;
 
-use poul::data::Design;
 use poul::effect::{OutcomeColumn, Settings, TrainingData};
 use poul::model::learner;
 use poul::net::DenseRows;
@@ -52,19 +51,12 @@ fn seconds(features: &[f32], policies: &PolicySet, policy: &[u32], centring: &st
     let x = DenseRows::new(features, N_FEATURES)?;
     let outcome: Vec<f64> = features.chunks(N_FEATURES).map(|x| f64::from(x[0])).collect();
     let prediction = vec![0.0; policy.len()];
-    let data = TrainingData {
-        x: &x,
+    let data = TrainingData::new(
+        &x,
         policies,
         policy,
-        outcomes: vec![OutcomeColumn { name: "y", values: &outcome, prediction: Some(&prediction) }],
-        weight: None,
-        cluster: None,
-        stratum: None,
-        propensity: Vec::new(),
-        design: Design::Randomized,
-        control: None,
-        rows: None,
-    };
+        vec![OutcomeColumn { name: "y", values: &outcome, prediction: Some(&prediction) }],
+    );
     let data = data.check()?;
     let mut settings = Settings::default();
     settings.model.insert("members".into(), 2.into());

@@ -91,19 +91,7 @@ fn model(features: &[f32], policies: &PolicySet) -> Result<Box<dyn EffectModel>>
     let outcome: Vec<f64> = (0..n_rows).map(|row| f64::from(features[row * N_FEATURES])).collect();
     let prediction = vec![0.0; n_rows];
     let outcome = OutcomeColumn { name: "y", values: &outcome, prediction: Some(&prediction) };
-    let data = TrainingData {
-        x: &x,
-        policies,
-        policy: &policy,
-        outcomes: vec![outcome],
-        weight: None,
-        cluster: None,
-        stratum: None,
-        propensity: Vec::new(),
-        design: poul::data::Design::Randomized,
-        control: None,
-        rows: None,
-    };
+    let data = TrainingData::new(&x, policies, &policy, vec![outcome]);
     let mut settings = Settings::default();
     settings.training.insert("epochs".into(), 1.into());
     let poul = learner("poul")?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int64Type};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
-use poul::data::{Design, Encoder, EncoderParams, Need, Roles, Source};
+use poul::data::{Encoder, EncoderParams, Need, Roles, Source};
 use poul::effect::{
     EffectTable, OutcomeColumn, Question, Scorer, Scores, Settings, TrainingData, constant, normal_quantile,
 };
@@ -184,19 +184,14 @@ fn arm_means(policy: &[u32], y: &[f64], weight: Option<&[f64]>) -> (Vec<f32>, Ve
     let x = vec![0.0; y.len()];
     let x = DenseRows::new(&x, 1).unwrap();
     let data = TrainingData {
-        x: &x,
-        policies: &policies,
-        policy,
-        outcomes: vec![OutcomeColumn { name: "y", values: y, prediction: None }],
         weight,
-        cluster: None,
-        stratum: None,
-        propensity: Vec::new(),
-        populations: Vec::new(),
-        start: None,
-        design: Design::Randomized,
         control: Some(0),
-        rows: None,
+        ..TrainingData::new(
+            &x,
+            &policies,
+            policy,
+            vec![OutcomeColumn { name: "y", values: y, prediction: None }],
+        )
     };
     let data = data.check().unwrap();
     let trained = constant::train(&data, &Settings::default(), Seed::new(1), &Silent).unwrap();

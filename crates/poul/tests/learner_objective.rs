@@ -3,8 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+use std::sync::Arc;
+
 use poul::data::Design;
-use poul::effect::{OutcomeColumn, Settings, Tensors, Trained, TrainingData};
+use poul::effect::{GivenPropensity, OutcomeColumn, Settings, Tensors, Trained, TrainingData};
 use poul::learner::Poul;
 use poul::model::learner;
 use poul::net::DenseRows;
@@ -102,18 +104,21 @@ impl World {
             values,
             prediction: self.prediction.as_deref(),
         });
+        let labels: Vec<Arc<str>> = (0..=self.stratum.iter().flatten().copied().max().unwrap_or(0))
+            .map(|code| code.to_string().into())
+            .collect();
         let data = TrainingData {
-            x: &x,
-            policies: &self.policies,
-            policy: &self.policy,
-            outcomes: outcomes.collect(),
             weight: self.weight.as_deref(),
-            cluster: None,
             stratum: self.stratum.as_deref(),
-            propensity: self.propensity.iter().enumerate().map(|(t, p)| (t, p.as_slice())).collect(),
+            stratum_labels: &labels,
+            propensity: self
+                .propensity
+                .iter()
+                .enumerate()
+                .map(|(policy, values)| GivenPropensity { policy, column: "p", values })
+                .collect(),
             design: self.design,
-            control: None,
-            rows: None,
+            ..TrainingData::new(&x, &self.policies, &self.policy, outcomes.collect())
         };
         let table = |value: Value| value.as_object().unwrap().clone();
         let settings = Settings { preset: None, model: table(model), training: table(training) };

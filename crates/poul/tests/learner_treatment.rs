@@ -3,7 +3,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-use poul::data::Design;
 use poul::effect::{EffectModel, OutcomeColumn, Settings, TrainingData};
 use poul::learner::{Poul, train};
 use poul::net::DenseRows;
@@ -72,17 +71,13 @@ impl World {
     fn train(&self, model: &[(&str, serde_json::Value)]) -> Poul {
         let x = DenseRows::new(&self.x, N_FEATURES).unwrap();
         let data = TrainingData {
-            x: &x,
-            policies: &self.policies,
-            policy: &self.policy,
-            outcomes: vec![OutcomeColumn { name: "y", values: &self.y, prediction: None }],
-            weight: None,
-            cluster: None,
-            stratum: None,
-            propensity: Vec::new(),
-            design: Design::Randomized,
             control: Some(0),
-            rows: None,
+            ..TrainingData::new(
+                &x,
+                &self.policies,
+                &self.policy,
+                vec![OutcomeColumn { name: "y", values: &self.y, prediction: None }],
+            )
         };
         let mut settings = Settings::default();
         settings.model.insert("members".into(), 2.into());

@@ -38,6 +38,8 @@ fn fitted(change: impl FnOnce(&mut Roles)) -> poul::Result<Model> {
         columns: &columns,
         policies: &policies,
         control: Some("control"),
+        baseline: &[],
+        strata_table: None,
         learner: "constant",
         settings: &Settings::default(),
         encoder: &EncoderParams::default().check()?,

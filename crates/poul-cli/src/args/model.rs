@@ -4,13 +4,15 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
-use super::{PolicyArgs, RoleArgs};
+use super::{NuisanceArgs, PolicyArgs, RoleArgs};
 
 #[derive(ClapArgs)]
 #[command(after_help = "Examples:
   poul fit rides/train.parquet --policies rides/policies.toml --outcome gmv,cost --out model.poul
   poul fit mail.csv --treatment segment --control 'No E-Mail' --outcome visit --out model.poul
   poul fit cv.csv --treatment-columns Job,Gender --outcome chosen --cluster id --out model.poul
+  poul fit a.csv --design stratified --stratum city --strata-table pi.csv --outcome y --out m.poul
+  poul fit a.csv --baseline-data 'history/*.csv' --outcome y --cluster user --out m.poul
   poul fit train.parquet --config poul.toml --learner constant --out model.poul
   poul fit train.parquet --config poul.toml --out model.poul --resume
   poul fit july.parquet --warm-start june.poul --out july.poul
@@ -46,6 +48,8 @@ pub(crate) struct Fit {
     /// Step size: `learning_rate` under [training]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub(crate) learning_rate: Option<f64>,
+    #[command(flatten)]
+    pub(crate) nuisance: NuisanceArgs,
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
     #[command(flatten)]

@@ -15,7 +15,7 @@ use crate::number::count;
 use crate::progress::Terminal;
 use crate::settings::{self, DataSettings};
 
-pub(crate) fn run(args: &Fit, common: &Common, terminal: &Terminal) -> Result<()> {
+pub(crate) fn run(args: &Fit, typed: &[String], common: &Common, terminal: &Terminal) -> Result<()> {
     let saved = args.warm_start.as_ref().map(Model::load).transpose()?;
     let roles = saved.as_ref().map_or_else(Roles::default, |saved| saved.manifest().roles.clone());
     let mut data = DataSettings::load_over(roles, &args.roles, &args.policy)?;
@@ -31,6 +31,7 @@ pub(crate) fn run(args: &Fit, common: &Common, terminal: &Terminal) -> Result<()
     drop(poul::AtomicFile::create(&args.out)?);
     let encoder = std::mem::take(&mut data.encoder).check()?;
     let source = Source::open(&args.data)?;
+    let (baseline, strata_table) = data.nuisance_tables(&args.nuisance)?;
     let columns = match &saved {
         Some(saved) => saved.columns(&source, &data.roles, Need::FIT),
         None => data.roles.check(source.schema(), Need::FIT),
@@ -57,12 +58,14 @@ pub(crate) fn run(args: &Fit, common: &Common, terminal: &Terminal) -> Result<()
         columns: &columns,
         policies: &policies,
         control: control.as_deref(),
+        baseline: &baseline,
+        strata_table: strata_table.as_ref(),
         learner: learner.name,
         settings: &settings,
         encoder: &encoder,
         budget: &settings::budget(common)?,
         seed: common.seed,
-        command: command(std::env::args().skip(1)),
+        command: command(typed.iter().cloned()),
         checkpoint: Some(CheckpointPlan { folder: &folder, resume: args.resume, steps_between: None }),
         warm_start: saved.as_ref(),
     };

@@ -11,7 +11,7 @@ mod simulate;
 
 use poul::{Error, Result};
 
-use crate::args::{Args, Command};
+use crate::args::{Args, Command, Common};
 use crate::progress::Terminal;
 use crate::settings;
 
@@ -27,16 +27,23 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let terminal = Terminal::new(common.quiet);
     // Wrong in any command, even one that needs little memory.
     settings::budget(&common)?;
-    pool.install(|| match command {
-        Command::Quickstart(args) => quickstart::run(&args, &common, &terminal),
-        Command::Simulate(args) => simulate::run(&args, &common, &terminal),
-        Command::Check(args) => check::run(&args, &common, &terminal),
-        Command::Fit(args) => fit::run(&args, &common, &terminal),
-        Command::Effect(args) => effect::run(&args, &terminal),
+    let typed: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    pool.install(|| dispatch(command, &typed, &common, &terminal))
+}
+
+/// Runs a command; `typed` are its words.
+fn dispatch(command: Command, typed: &[String], common: &Common, terminal: &Terminal) -> Result<()> {
+    match command {
+        Command::Quickstart(args) => quickstart::run(&args, common, terminal),
+        Command::Simulate(args) => simulate::run(&args, common, terminal),
+        Command::Check(args) => check::run(&args, common, terminal),
+        Command::Fit(args) => fit::run(&args, typed, common, terminal),
+        Command::Effect(args) => effect::run(&args, terminal),
         Command::Show(args) => show::run(&args),
-        Command::Evaluate(args) => evaluate::run(&args, &common, &terminal),
+        Command::Evaluate(args) => evaluate::run(&args, common, terminal),
         Command::Policy(args) => policy::run(&args),
-    })
+    }
 }
 
 /// Writes data to stdout; a reader that closed the pipe early is not an error.

@@ -1,65 +1,130 @@
-//! `poul quickstart`: simulate an experiment, check it, and score two rankings of its users: the truth and chance.
+//! `poul quickstart`: simulate an experiment, check it, learn from it, and set what was learned beside the truth.
+//!
+//! Every step is the command that is printed, parsed and run as if it had been typed.
 
 use std::path::Path;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
-use poul::check::{Params as CheckParams, profile};
+use clap::Parser;
 use poul::data::{Labels, Need, Roles, RowReader, Source};
 use poul::evaluate::{Bootstrap, Effects, Evaluation, Outcome, Params, Scored};
 use poul::policy::{Assigner, PolicySet};
-use poul::simulate::Simulation;
-use poul::{Error, Result, Seed};
+use poul::{Error, Result, Seed, Silent};
 use rand::RngExt;
+use serde_json::Value;
 
-use crate::args::{Common, Quickstart};
-use crate::commands::{check, evaluate, print, simulate};
+use crate::args::{Args, Common, DEFAULT_SEED, Quickstart};
+use crate::commands::{dispatch, print, show};
+use crate::number::optional;
 use crate::progress::Terminal;
+use crate::table::Table;
 
 const OUTCOMES: [&str; 2] = ["gmv", "cost"];
+const POLICIES: [&str; 2] = ["T1", "T2"];
 
 pub(crate) fn run(args: &Quickstart, common: &Common, terminal: &Terminal) -> Result<()> {
     let folder = args.out.as_path();
-    let shown = folder.display();
-    terminal.say(format!(
-        "$ poul simulate --scenario ride-hailing --rows {0} --test-rows {0} --out {shown}",
-        args.rows
-    ));
-    let simulation = Simulation {
-        rows: args.rows,
-        test_rows: Some(args.rows),
-        seed: common.seed,
-        ..Simulation::default()
-    };
-    let summary = poul::simulate::run(&simulation.check()?, folder, terminal)?;
-    simulate::describe(&summary, terminal);
+    let [out, train, test, policies, model, metrics, effects] = [
+        "",
+        "train.parquet",
+        "test.parquet",
+        "policies.toml",
+        "model.poul",
+        "metrics.json",
+        "effects.parquet",
+    ]
+    .map(|name| if name.is_empty() { folder.to_path_buf() } else { folder.join(name) })
+    .map(|path| path.to_string_lossy().into_owned());
+    let tour = Tour { common, terminal };
+    let (rows, test_rows) = (args.rows.to_string(), args.rows.saturating_mul(2).to_string());
+    tour.step(&["simulate", "--out", &out, "--rows", &rows, "--test-rows", &test_rows])?;
+    let data = ["--policies", &policies, "--outcome", "gmv,cost", "--time", "month"];
+    tour.step(&[&["check", &train][..], &data].concat())?;
+    tour.step(&[&["fit", &train][..], &data, &["--out", &model]].concat())?;
+    let chosen = ["--policy", POLICIES[0], "--policy", POLICIES[1]];
+    tour.step(&[&["evaluate", &model, &test][..], &chosen, &["--json", &metrics]].concat())?;
 
-    let policies = PolicySet::read(&folder.join("policies.toml"), None)?;
-    let roles = Roles {
-        outcome: OUTCOMES.map(String::from).to_vec(),
-        time: Some("month".into()),
-        ..Roles::default()
-    };
-    terminal.say(format!(
-        "\n$ poul check {shown}/train.parquet --policies {shown}/policies.toml --outcome gmv,cost --time month"
-    ));
-    let source = open(folder, "train.parquet")?;
-    let mut columns = roles.check(source.schema(), Need::FIT)?;
-    columns.control = Some("control".into());
-    let params = CheckParams { seed: common.seed, ..CheckParams::default() };
-    print(check::summary(&profile(&source, &columns, &policies, &params, terminal)?))?;
-
-    let test = Test::read(folder, &roles, &policies, terminal)?;
-    let truth = Truth::read(folder, &policies, test.arm.len())?;
-    for (title, random) in [("by their true effects", false), ("at random", true)] {
-        print(format!("\nThe test users ranked {title}:\n"))?;
-        print(evaluate::summary(&score(&test, &truth, &policies, random, common, terminal)?))?;
+    print(comparison(folder, Path::new(&metrics), common)?)?;
+    let next = [
+        ("the effect of T2 on each user", vec!["effect", &model, &test, "--policy", "T2", "--out", &effects]),
+        ("only the users it is meant for", vec!["evaluate", &model, &test, "--population", "core"]),
+        ("what T2 changes", vec!["policy", "diff", "control", "T2", "--policies", &policies]),
+        ("what the model says of itself", vec!["show", &model]),
+    ];
+    let readme = folder.join("README.md");
+    let mut text = "\nNext:\n".to_owned();
+    for (what, words) in next {
+        text += &format!("  {}\n      {what}\n", tour.line(&words));
     }
-    print(format!("\nEverything is in {shown}; {shown}/README.md explains the files.\n"))
+    print(format!("{text}{} explains the files.\n", readme.display()))
 }
 
-fn open(folder: &Path, name: &str) -> Result<Source> {
-    Source::open(&folder.join(name).to_string_lossy())
+struct Tour<'a> {
+    common: &'a Common,
+    terminal: &'a Terminal,
+}
+
+impl Tour<'_> {
+    /// Prints a command and runs it.
+    fn step(&self, words: &[&str]) -> Result<()> {
+        self.terminal.say(format!(
+            "{}$ {}",
+            if words[0] == "simulate" { "" } else { "\n" },
+            self.line(words)
+        ));
+        let typed = self.typed(words);
+        let parsed = Args::try_parse_from(std::iter::once("poul").chain(typed.iter().map(String::as_str)));
+        let parsed = parsed.map_err(|error| Error::usage(error.to_string()).at("quickstart"))?;
+        dispatch(parsed.command, &typed, self.common, self.terminal)
+    }
+
+    /// The words of a command, with the seed unless it is the default.
+    fn typed(&self, words: &[&str]) -> Vec<String> {
+        let mut typed: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        if self.common.seed != DEFAULT_SEED && words[0] != "policy" && words[0] != "show" {
+            typed.extend(["--seed".to_owned(), self.common.seed.to_string()]);
+        }
+        typed
+    }
+
+    /// A command as one types it.
+    fn line(&self, words: &[&str]) -> String {
+        let words: Vec<String> = self.typed(words).iter().map(|word| show::quoted(word)).collect();
+        format!("poul {}", words.join(" "))
+    }
+}
+
+/// The AUUC of the model's ranking between that of chance and that of the true effects.
+fn comparison(folder: &Path, metrics: &Path, common: &Common) -> Result<String> {
+    let policies = PolicySet::read(&folder.join("policies.toml"), None)?;
+    let mut test = Test::read(folder, &policies)?;
+    let truth = Truth::read(folder, &policies, test.arm.len())?;
+    test.keep_first(truth.n_rows);
+    let mut rng = Seed::new(common.seed).child("quickstart").rng();
+    let chance: Vec<f64> = test.arm.iter().map(|_| rng.random_range(-1.0..1.0)).collect();
+    let random = score(&test, &policies, |_, _| &chance)?;
+    let best = score(&test, &policies, |outcome, policy| &truth.effects[outcome][policy])?;
+    let learned = std::fs::read_to_string(metrics).map_err(|error| Error::read(metrics, error))?;
+    let learned: Value = serde_json::from_str(&learned)
+        .map_err(|error| Error::other(format!("not what was written: {error}")).file(metrics))?;
+
+    let mut table = Table::new(["outcome", "policy", "chance", "model", "true effects"]).left(2);
+    for (random, best) in random.results.iter().zip(&best.results) {
+        let same = |result: &&Value| result["outcome"] == *best.outcome && result["policy"] == *best.policy;
+        let model = learned["results"].as_array().and_then(|results| results.iter().find(same));
+        table.row([
+            best.outcome.clone(),
+            best.policy.clone(),
+            optional(random.metrics.auuc),
+            optional(model.and_then(|model| model["auuc"].as_f64())),
+            optional(best.metrics.auuc),
+        ]);
+    }
+    Ok(format!(
+        "\nHow good is that? AUUC of the test users in a random order, in the model's, in the best:\n{table}\
+         GMV is noisy, so one test set may even favour the model over the truth: the intervals above say how far to trust it.\n"
+    ))
 }
 
 /// The test rows.
@@ -69,8 +134,9 @@ struct Test {
 }
 
 impl Test {
-    fn read(folder: &Path, roles: &Roles, policies: &PolicySet, terminal: &Terminal) -> Result<Self> {
+    fn read(folder: &Path, policies: &PolicySet) -> Result<Self> {
         let source = open(folder, "test.parquet")?;
+        let roles = Roles { outcome: OUTCOMES.map(String::from).to_vec(), ..Roles::default() };
         let columns = roles.check(source.schema(), Need::EVALUATE)?;
         let mut reader = RowReader::new(&source, &columns)?;
         let mut assigner = Assigner::new(policies, &columns);
@@ -82,60 +148,68 @@ impl Test {
                 all.extend_from_slice(values);
             }
         }
-        terminal.say(format!("\ntest set: {} rows", crate::number::count(test.arm.len() as u64)));
         Ok(test)
+    }
+
+    fn keep_first(&mut self, n_rows: usize) {
+        self.arm.truncate(n_rows);
+        self.outcomes.iter_mut().for_each(|values| values.truncate(n_rows));
     }
 }
 
 /// True effects: `effects[outcome][policy][row]`.
 struct Truth {
     effects: Vec<Vec<Vec<f64>>>,
+    /// The first rows of the test set, all of them unless it is very large.
+    n_rows: usize,
 }
 
 impl Truth {
     fn read(folder: &Path, policies: &PolicySet, n_rows: usize) -> Result<Self> {
         let source = open(folder, "truth.parquet")?;
-        let mut effects = vec![vec![vec![0.0; n_rows]; policies.len()]; OUTCOMES.len()];
+        let mut effects = vec![vec![Vec::with_capacity(n_rows); policies.len()]; OUTCOMES.len()];
         let names = OUTCOMES.map(|outcome| format!("effect_{outcome}"));
         let columns = ["row", "policy", &names[0], &names[1]];
+        let unexpected = || Error::other("truth.parquet does not have the columns that were written");
         for batch in source.batches(&columns, 1 << 16)? {
             let batch = batch?;
-            let unexpected = || Error::other("truth.parquet does not have the columns that were written");
             let row = batch.column(0).as_primitive_opt::<Int64Type>().ok_or_else(unexpected)?;
             let policy = batch.column(1).as_string_opt::<i32>().ok_or_else(unexpected)?;
             for (outcome, effects) in effects.iter_mut().enumerate() {
                 let values =
                     batch.column(2 + outcome).as_primitive_opt::<Float64Type>().ok_or_else(unexpected)?;
                 for i in 0..batch.num_rows() {
-                    let policy = policies.require(policy.value(i))?;
-                    if let Some(effect) = effects[policy].get_mut(row.value(i) as usize) {
-                        *effect = values.value(i);
+                    let effects: &mut Vec<f64> = &mut effects[policies.require(policy.value(i))?];
+                    // Rows come in order, from the first.
+                    if row.value(i) != effects.len() as i64 {
+                        return Err(unexpected());
                     }
+                    effects.push(values.value(i));
                 }
             }
         }
-        Ok(Self { effects })
+        let n_rows = effects.iter().flatten().map(Vec::len).min().unwrap_or(0);
+        effects.iter_mut().flatten().for_each(|values| values.truncate(n_rows));
+        Ok(Self { effects, n_rows })
     }
 }
 
-fn score(
+fn open(folder: &Path, name: &str) -> Result<Source> {
+    Source::open(&folder.join(name).to_string_lossy())
+}
+
+/// The metrics of a ranking, without intervals.
+fn score<'a>(
     test: &Test,
-    truth: &Truth,
     policies: &PolicySet,
-    random: bool,
-    common: &Common,
-    terminal: &Terminal,
+    values: impl Fn(usize, usize) -> &'a [f64],
 ) -> Result<Evaluation> {
-    let against = policies.require("control")?;
-    let mut rng = Seed::new(common.seed).child("quickstart").rng();
-    let chance: Vec<f64> = test.arm.iter().map(|_| rng.random_range(-1.0..1.0)).collect();
     let mut effects = Vec::new();
     for outcome in 0..OUTCOMES.len() {
-        for name in ["T1", "T2"] {
+        for name in POLICIES {
             let policy = policies.require(name)?;
-            let truth = &truth.effects[outcome][policy];
-            let values = if random { &chance } else { truth };
-            effects.push(Effects { policy, outcome: Some(outcome), values, truth: Some(truth) });
+            let values = values(outcome, policy);
+            effects.push(Effects { policy, outcome: Some(outcome), values, truth: None });
         }
     }
     let outcome = |(name, values)| Outcome { name, values, prediction: None };
@@ -145,15 +219,12 @@ fn score(
         outcomes: &outcomes,
         policies: policies.names(),
         arm: &test.arm,
-        against,
+        against: policies.require("control")?,
         effects: &effects,
         weight: None,
         cluster: None,
         propensity: None,
     };
-    let params = Params {
-        bootstrap: Bootstrap { seed: Seed::new(common.seed), ..Bootstrap::default() },
-        ..Params::default()
-    };
-    poul::evaluate::evaluate(&scored, &params.check()?, terminal)
+    let params = Params { bootstrap: Bootstrap { draws: 0, ..Bootstrap::default() }, ..Params::default() };
+    poul::evaluate::evaluate(&scored, &params.check()?, &Silent)
 }

@@ -3,7 +3,7 @@
 use poul::Result;
 use poul::effect::Phase;
 use poul::learner::Geometry;
-use poul::model::{Manifest, Model};
+use poul::model::{DataUse, Manifest, Model};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -37,7 +37,11 @@ fn summary(manifest: &Manifest) -> String {
             [file] => file.clone(),
             [file, rest @ ..] => format!("{file} and {} more files", rest.len()),
         };
-        text += &format!("data      {files}, {} rows, fingerprint {}\n", count(data.rows), data.fingerprint);
+        let used_for = match data.used_for {
+            DataUse::Experiment => "data      ",
+            DataUse::Baseline => "baseline  ",
+        };
+        text += &format!("{used_for}{files}, {} rows, fingerprint {}\n", count(data.rows), data.fingerprint);
     }
     let (n_features, width) = (manifest.encoder.features().count(), manifest.encoder.width());
     text += &format!("features  {n_features}, {width} encoded columns\n");
@@ -133,7 +137,7 @@ fn setting(value: &Value) -> String {
 }
 
 /// A word that a shell reads as one.
-pub(super) fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,+@%".contains(&byte);
     if !word.is_empty() && word.bytes().all(plain) {
         return word.to_owned();

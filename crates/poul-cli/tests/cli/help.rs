@@ -41,9 +41,15 @@ fn the_version_is_that_of_the_crate() {
 fn the_commands_in_help_are_accepted() {
     // Examples name files that are not there: they must fail on those, not on a flag.
     let folder = Folder::new();
-    for command in
-        [&["check"][..], &["effect"], &["evaluate"], &["show"], &["policy", "show"], &["policy", "nearest"]]
-    {
+    for command in [
+        &["check"][..],
+        &["fit"],
+        &["effect"],
+        &["evaluate"],
+        &["show"],
+        &["policy", "show"],
+        &["policy", "nearest"],
+    ] {
         let help = folder.succeeds(&[command, &["--help"]].concat());
         let examples = help.split("Example").last().expect("examples").lines().skip(1);
         let mut n_examples = 0;

@@ -10,6 +10,7 @@ mod evaluate;
 mod harness;
 mod help;
 mod model;
+mod nuisance;
 mod policy;
 mod real_data;
 mod resume;

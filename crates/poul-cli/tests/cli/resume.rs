@@ -129,7 +129,8 @@ fn phases_presets_and_warm_starts() {
     folder.write("none.toml", "[training]\nphases = [{ population = 'age > 400', epochs = 1 }]\n");
     folder.fails("fit_phase_empty", 3, &fit("b.poul", &["--config", "none.toml"]));
     // Roles, policies and settings are those of the saved model.
-    let data = experiment(900)
+    let all = experiment(900);
+    let data = all
         .lines()
         .enumerate()
         .filter(|(row, _)| *row == 0 || *row > 600)

@@ -28,7 +28,7 @@ mod write;
 
 pub use budget::Budget;
 pub use dataset::Dataset;
-pub use encoder::{Encoder, EncoderFit, EncoderParams, ValidEncoderParams};
+pub use encoder::{Encoder, EncoderFit, EncoderParams, Unseen, ValidEncoderParams};
 pub use filter::Filter;
 pub use kind::ColumnKind;
 pub use labels::Labels;

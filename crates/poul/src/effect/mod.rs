@@ -35,7 +35,7 @@ pub use support::{PolicySupport, Support};
 pub use table::EffectTable;
 pub use tensor::{Tensor, Tensors};
 pub use trained::{Phase, Trained};
-pub use training_data::{OutcomeColumn, TrainingData, ValidTrainingData};
+pub use training_data::{BaselineRows, GivenPropensity, OutcomeColumn, TrainingData, ValidTrainingData};
 
 use crate::Result;
 use crate::net::RowSource;

@@ -8,7 +8,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::quantile::normal_quantile;
 use super::{Scorer, Scores};
-use crate::data::{Columns, Encoder, RowReader, Source, TableWriter};
+use crate::data::{Columns, Encoder, RowReader, Source, TableWriter, Unseen};
 use crate::net::DenseRows;
 use crate::{Error, Progress, Result};
 
@@ -50,7 +50,7 @@ impl EffectTable<'_> {
     ///
     /// Decoding, scoring and writing overlap; memory is bounded. The columns are the id columns (without any: `row`,
     /// from 0), `policy`, `against`, `effect_<outcome>` for each outcome, `lower_<outcome>` and `upper_<outcome>` with
-    /// an interval, `unseen_share` where it is asked for.
+    /// an interval, `unseen_share` where it is asked for. Categories that training never saw are told as a warning.
     pub fn write(&self, source: &Source, path: &Path, progress: &dyn Progress) -> Result<u64> {
         let z = self.interval.map(|level| self.half_width(level)).transpose()?;
         let layout = Layout::new(self, source)?;
@@ -78,6 +78,7 @@ impl EffectTable<'_> {
         }
         let n_rows = writer.finish()?;
         progress.finish();
+        pieces.unseen.notes(self.encoder).iter().for_each(|note| progress.warn(note));
         Ok(n_rows)
     }
 
@@ -103,6 +104,7 @@ struct Pieces<'a> {
     rows: Vec<u64>,
     ids: Vec<ArrayRef>,
     encoded: Vec<f32>,
+    unseen: Unseen,
     next_row: usize,
 }
 
@@ -116,6 +118,7 @@ impl<'a> Pieces<'a> {
             rows: Vec::new(),
             ids: Vec::new(),
             encoded: Vec::new(),
+            unseen: Unseen::default(),
             next_row: 0,
         })
     }
@@ -125,7 +128,7 @@ impl<'a> Pieces<'a> {
         if self.next_row == self.rows.len() {
             let Some(batch) = self.reader.next_batch()? else { return Ok(None) };
             self.encoded.resize(batch.n_rows() * width, 0.0);
-            self.table.encoder.encode(&batch.features, &mut self.encoded)?;
+            self.table.encoder.encode_counting(&batch.features, &mut self.encoded, &mut self.unseen)?;
             (self.rows, self.ids, self.next_row) = (batch.rows, batch.ids, 0);
         }
         let end = self.rows.len().min(self.next_row + self.piece_rows);

@@ -1,9 +1,11 @@
 //! What a learner is given: rows, their policies and outcomes, known to be usable.
 
 use std::ops::Deref;
+use std::sync::Arc;
 
 use crate::data::{Dataset, Design};
 use crate::net::RowSource;
+use crate::nuisance::{Assignment, StratumTable};
 use crate::policy::PolicySet;
 use crate::{Error, Kind, Result};
 
@@ -27,8 +29,14 @@ pub struct TrainingData<'a> {
     pub cluster: Option<&'a [u32]>,
     /// The stratum of each row. Default: one for all.
     pub stratum: Option<&'a [u32]>,
-    /// The user's own π(t|x): policies and their columns, where given. Default: none.
-    pub propensity: Vec<(usize, &'a [f32])>,
+    /// The strata that `stratum` has the codes of.
+    pub stratum_labels: &'a [Arc<str>],
+    /// π(t | stratum) as it was designed. Default: the shares within each stratum.
+    pub stratum_table: Option<&'a StratumTable>,
+    /// The user's own π(t|x), where given. Default: none.
+    pub propensity: Vec<GivenPropensity<'a>>,
+    /// Tables of rows without a treatment, from which the outcome model learns too. Default: none.
+    pub baseline: Vec<BaselineRows<'a>>,
     /// Parts of the rows by expression, for the phases of training. Default: none.
     pub populations: Vec<(&'a str, &'a [bool])>,
     /// A model to start from, which [may be one](super::EffectModel::starts_training). Default: none.
@@ -52,7 +60,58 @@ pub struct OutcomeColumn<'a> {
     pub prediction: Option<&'a [f64]>,
 }
 
+/// The user's own probability of one policy.
+#[derive(Clone, Copy, Debug)]
+pub struct GivenPropensity<'a> {
+    /// The policy.
+    pub policy: usize,
+    /// The column's name, for messages.
+    pub column: &'a str,
+    /// Its value in each row, from 0 to 1.
+    pub values: &'a [f32],
+}
+
+/// A table of rows without a treatment: part of D_all of Algorithm 1.
+#[derive(Clone)]
+pub struct BaselineRows<'a> {
+    /// Encoded features, by the encoder of the experiment.
+    pub x: &'a dyn RowSource,
+    /// For each outcome, its values, finite.
+    pub outcomes: Vec<&'a [f64]>,
+    /// Sample weights. Default: all 1.
+    pub weight: Option<&'a [f64]>,
+    /// The cluster of each row, numbered as the experiment's are; other numbers are clusters of their own.
+    pub cluster: Option<&'a [u32]>,
+}
+
 impl<'a> TrainingData<'a> {
+    /// Rows of a randomized experiment, with everything else as by default.
+    pub fn new(
+        x: &'a dyn RowSource,
+        policies: &'a PolicySet,
+        policy: &'a [u32],
+        outcomes: Vec<OutcomeColumn<'a>>,
+    ) -> Self {
+        Self {
+            x,
+            policies,
+            policy,
+            outcomes,
+            weight: None,
+            cluster: None,
+            stratum: None,
+            stratum_labels: &[],
+            stratum_table: None,
+            propensity: Vec::new(),
+            baseline: Vec::new(),
+            populations: Vec::new(),
+            start: None,
+            design: Design::Randomized,
+            control: None,
+            rows: None,
+        }
+    }
+
     /// The rows of `dataset`, whose encoded features are `x` and whose policies are `policy`.
     pub fn of(
         dataset: &'a Dataset,
@@ -76,7 +135,7 @@ impl<'a> TrainingData<'a> {
                 Error::unknown(Kind::Input, "policy", &column.policy, "policies", known)
                     .at(format!("propensity column `{}`", column.column))
             })?;
-            propensity.push((policy, values.as_slice()));
+            propensity.push(GivenPropensity { policy, column: &column.column, values });
         }
         Ok(Self {
             x,
@@ -86,6 +145,8 @@ impl<'a> TrainingData<'a> {
             weight: dataset.weight.as_deref(),
             cluster: dataset.cluster.as_deref(),
             stratum: dataset.stratum.as_deref(),
+            stratum_labels: dataset.stratum_labels.names(),
+            stratum_table: None,
             propensity,
             populations: dataset
                 .populations
@@ -93,6 +154,7 @@ impl<'a> TrainingData<'a> {
                 .map(|(text, rows)| (text.as_str(), rows.as_slice()))
                 .collect(),
             start: None,
+            baseline: Vec::new(),
             design,
             control,
             rows: Some(&dataset.rows),
@@ -132,6 +194,7 @@ impl<'a> TrainingData<'a> {
             return Err(Error::other(format!("control {control} is not one of {}", self.policies.len())));
         }
         self.check_propensity(&run)?;
+        self.check_strata()?;
         Ok(ValidTrainingData { data: self, policy_rows, policy_mass })
     }
 
@@ -154,7 +217,7 @@ impl<'a> TrainingData<'a> {
         lengths.extend(self.outcomes.iter().map(|outcome| ("outcomes", outcome.values.len())));
         let predictions = self.outcomes.iter().filter_map(|outcome| outcome.prediction);
         lengths.extend(predictions.map(|values| ("predictions", values.len())));
-        lengths.extend(self.propensity.iter().map(|(_, values)| ("propensities", values.len())));
+        lengths.extend(self.propensity.iter().map(|given| ("propensities", given.values.len())));
         lengths.extend(self.populations.iter().map(|(_, rows)| ("rows of a population", rows.len())));
         match lengths.iter().find(|(_, found)| *found != n_rows) {
             Some((what, found)) => Err(Error::other(format!("{found} {what} for {n_rows} rows"))),
@@ -182,28 +245,49 @@ impl<'a> TrainingData<'a> {
         if self.propensity.is_empty() {
             return Ok(());
         }
-        let of = |policy: usize| self.propensity.iter().find(|(of, _)| *of == policy);
+        let of = |policy: usize| self.propensity.iter().find(|given| given.policy == policy);
         if let Some(missing) = run.iter().find(|policy| of(**policy).is_none()) {
             let name = self.policies.name(*missing);
             let error = Error::input(format!("policy `{name}` has rows but no propensity column"));
             return Err(error.hint("give one column for each policy that was run"));
         }
-        let columns: Vec<Option<&[f32]>> =
-            (0..self.policies.len()).map(|policy| of(policy).map(|(_, values)| *values)).collect();
+        let columns: Vec<Option<&GivenPropensity<'_>>> = (0..self.policies.len()).map(of).collect();
         for (row, policy) in self.policy.iter().enumerate() {
-            let sum: f32 = self.propensity.iter().map(|(_, values)| values[row]).sum();
+            let sum: f32 = self.propensity.iter().map(|given| given.values[row]).sum();
             if (sum - 1.0).abs() > SUM_TOLERANCE {
                 let error = Error::input(format!("the propensities sum to {sum}, not 1")).at(self.place(row));
+                let error = error.at(self.propensity_columns());
                 return Err(error.hint("give the probability of every policy, in columns that sum to 1"));
             }
-            if columns[*policy as usize].is_some_and(|values| values[row] == 0.0) {
+            let own = columns[*policy as usize];
+            if let Some(GivenPropensity { column, .. }) = own.filter(|given| given.values[row] == 0.0) {
                 let name = self.policies.name(*policy as usize);
                 let what = format!("has policy `{name}`, whose propensity is 0");
-                let error = Error::input(what).at(self.place(row));
+                let error = Error::input(what).at(self.place(row)).at(format!("column `{column}`"));
                 return Err(error.hint("correct the propensity, or leave the row out with `--population`"));
             }
         }
         Ok(())
+    }
+
+    /// The table of strata has every stratum and allows what happened: told before anything is fitted.
+    fn check_strata(&self) -> Result<()> {
+        let (Some(table), Some(stratum)) = (self.stratum_table, self.stratum) else { return Ok(()) };
+        let assignment =
+            Assignment { rows: self.rows, ..Assignment::new(self.policies.names(), self.policy) };
+        table.propensity(stratum, self.stratum_labels, &assignment).map(|_| ())
+    }
+
+    /// The columns of propensities, for messages; many are cut short.
+    fn propensity_columns(&self) -> String {
+        const SHOWN: usize = 4;
+        let shown = self.propensity.iter().take(SHOWN).map(|given| format!("`{}`", given.column));
+        let shown = shown.collect::<Vec<_>>().join(", ");
+        match self.propensity.len() {
+            1 => format!("column {shown}"),
+            n if n > SHOWN => format!("columns {shown} and {} more", n - SHOWN),
+            _ => format!("columns {shown}"),
+        }
     }
 
     fn place(&self, row: usize) -> String {
@@ -261,20 +345,11 @@ mod tests {
         let policies = policies();
         let x = [1.0, 2.0, 3.0];
         let x = DenseRows::new(&x, 1).unwrap();
+        let outcomes = vec![OutcomeColumn { name: "y", values: &[1.0, 2.0, 3.0], prediction: None }];
         let mut data = TrainingData {
-            x: &x,
-            policies: &policies,
-            policy: &[0, 1, 1],
-            outcomes: vec![OutcomeColumn { name: "y", values: &[1.0, 2.0, 3.0], prediction: None }],
-            weight: None,
-            cluster: None,
-            stratum: None,
-            propensity: Vec::new(),
-            populations: Vec::new(),
-            start: None,
-            design: Design::Randomized,
             control: Some(0),
             rows: Some(&[10, 11, 12]),
+            ..TrainingData::new(&x, &policies, &[0, 1, 1], outcomes)
         };
         change(&mut data);
         match data.check() {
@@ -297,18 +372,25 @@ mod tests {
             data.weight = Some(&[1.0, 1.0, 0.0]);
         };
         assert_eq!(message(constant), "outcome `y`: is 2 in every row");
+        let given = |a: &'static [f32], b: &'static [f32]| {
+            let columns = [(0, "p_a", a), (1, "p_b", b)];
+            columns.map(|(policy, column, values)| GivenPropensity { policy, column, values }).to_vec()
+        };
         let propensity = |b: &'static [f32]| {
-            move |data: &mut TrainingData<'_>| data.propensity = vec![(0, &[0.5, 0.5, 0.5]), (1, b)]
+            move |data: &mut TrainingData<'_>| data.propensity = given(&[0.5, 0.5, 0.5], b)
         };
         assert_eq!(message(propensity(&[0.5, 0.5, 0.5])), "[1, 2, 0] [1.0, 2.0, 0.0]");
-        assert_eq!(message(propensity(&[0.5, 0.4, 0.5])), "row 12: the propensities sum to 0.9, not 1");
         assert_eq!(
-            message(|data| data.propensity = vec![(0, &[1.0; 3])]),
+            message(propensity(&[0.5, 0.4, 0.5])),
+            "row 12: columns `p_a`, `p_b`: the propensities sum to 0.9, not 1"
+        );
+        assert_eq!(
+            message(|data| data.propensity = given(&[1.0; 3], &[])[..1].to_vec()),
             "policy `b` has rows but no propensity column"
         );
         assert_eq!(
-            message(|data| data.propensity = vec![(0, &[1.0, 0.0, 1.0]), (1, &[0.0, 1.0, 0.0])]),
-            "row 13: has policy `b`, whose propensity is 0"
+            message(|data| data.propensity = given(&[1.0, 0.0, 1.0], &[0.0, 1.0, 0.0])),
+            "row 13: column `p_b`: has policy `b`, whose propensity is 0"
         );
     }
 }

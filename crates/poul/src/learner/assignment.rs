@@ -2,8 +2,8 @@
 
 use super::centring::Assigned;
 use super::expected_mixture::ExpectedMixtures;
-use super::nuisances::fit_pi;
-use super::params::{Centring, ModelParams};
+use super::nuisances::{fit_pi, propensity_params};
+use super::params::{Centring, Params};
 use super::space::Mixtures;
 use crate::data::Design;
 use crate::effect::{Phase, ValidTrainingData};
@@ -33,18 +33,18 @@ impl AssignmentFit {
         mixtures: &Mixtures,
         weight: Option<&[f32]>,
         folds: &Folds,
-        params: &ModelParams,
+        params: &Params,
         seed: Seed,
         progress: &dyn Progress,
     ) -> Result<Self> {
         let is_estimated = data.design == Design::Observational && data.propensity.is_empty();
-        let centring = params.centring.settle(data.policies.len(), is_estimated);
+        let centring = params.model.centring.settle(data.policies.len(), is_estimated);
         if is_estimated && centring == Centring::Mixture {
             let seed = seed.child("expected mixture");
             let mixtures = ExpectedMixtures::fit(data, mixtures, weight, folds, seed, progress)?;
             return Ok(Self { known: Known::Mixtures(mixtures), centring });
         }
-        let fit = fit_pi(data, weight, folds, seed, progress)?;
+        let fit = fit_pi(data, weight, folds, &propensity_params(params)?, seed, progress)?;
         if centring != Centring::Mixture {
             return Ok(Self { known: Known::Policies(fit), centring });
         }

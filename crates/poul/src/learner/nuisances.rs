@@ -1,10 +1,12 @@
 //! Stage 1: outcomes in standard units, m and π out of fold (Sec. 2.2 of the paper).
 
+use super::params::Params;
 use crate::data::Design;
 use crate::effect::ValidTrainingData;
 use crate::nuisance::{
-    Assignment, AssignmentDesign, Folds, OutcomeFit, OutcomeLoss, OutcomeParams, OutcomeProblem,
-    PropensityColumn, PropensityFit, PropensityParams, fit_outcome, fit_propensity,
+    Assignment, AssignmentDesign, ExtraRows, Folds, OutcomeFit, OutcomeLoss, OutcomeParams, OutcomeProblem,
+    PropensityColumn, PropensityFit, PropensityParams, StackedRows, ValidOutcomeParams,
+    ValidPropensityParams, fit_outcome, fit_propensity,
 };
 use crate::{Error, Progress, Result, Seed};
 
@@ -28,7 +30,19 @@ pub(crate) fn residuals(
     let weight: Option<Vec<f32>> =
         data.weight.map(|weight| weight.iter().map(|weight| *weight as f32).collect());
     let folds = folds(data, n_folds, seed);
-    out_of_fold(data, weight.as_deref(), &folds, OutcomeLoss::Squared, seed, progress)
+    let params = OutcomeParams::default().check()?;
+    out_of_fold(data, weight.as_deref(), &folds, &params, OutcomeLoss::Squared, seed, progress)
+}
+
+/// The settings of m.
+pub(super) fn outcome_params(params: &Params) -> Result<ValidOutcomeParams> {
+    let (kind, hidden) = (params.model.outcome_model, params.model.outcome_hidden.clone());
+    OutcomeParams { kind, hidden, ..OutcomeParams::default() }.check()
+}
+
+/// The settings of π where it is learned.
+pub(super) fn propensity_params(params: &Params) -> Result<ValidPropensityParams> {
+    PropensityParams { clip: params.training.clip, ..PropensityParams::default() }.check()
 }
 
 pub(super) fn folds(data: &ValidTrainingData<'_>, n_folds: usize, seed: Seed) -> Folds {
@@ -39,19 +53,22 @@ pub(super) fn out_of_fold(
     data: &ValidTrainingData<'_>,
     weight: Option<&[f32]>,
     folds: &Folds,
+    params: &ValidOutcomeParams,
     loss: OutcomeLoss,
     seed: Seed,
     progress: &dyn Progress,
 ) -> Result<Residuals> {
     let scaled = Scaled::new(data, loss);
-    let outcome = fit_m(data, &scaled, weight, folds, loss, seed, progress)?;
+    let outcome = fit_m(data, &scaled, weight, folds, params, loss, seed, progress)?;
     let values = scaled.values.iter().zip(&outcome.predicted).map(|(y, m)| y - m).collect();
     Ok(Residuals { values, scales: scaled.scales, outcome })
 }
 
-/// Outcomes in standard units, row-major.
+/// Outcomes in standard units, row-major: the experiment's units, for baseline rows too.
 struct Scaled {
     values: Vec<f32>,
+    /// The outcomes of all baseline rows.
+    baseline: Vec<f32>,
     /// The user's own predictions in the same units, by outcome.
     given: Vec<(usize, Vec<f32>)>,
     scales: Vec<f64>,
@@ -61,8 +78,13 @@ impl Scaled {
     /// A 0/1 outcome keeps its units under the logistic loss.
     fn new(data: &ValidTrainingData<'_>, loss: OutcomeLoss) -> Self {
         let (n_rows, n_outcomes) = (data.n_rows(), data.outcomes.len());
-        let mut scaled =
-            Self { values: vec![0.0; n_rows * n_outcomes], given: Vec::new(), scales: Vec::new() };
+        let n_baseline: usize = data.baseline.iter().map(|part| part.x.n_rows()).sum();
+        let mut scaled = Self {
+            values: vec![0.0; n_rows * n_outcomes],
+            baseline: vec![0.0; n_baseline * n_outcomes],
+            given: Vec::new(),
+            scales: Vec::new(),
+        };
         for (idx, outcome) in data.outcomes.iter().enumerate() {
             let (mean, sd) = match loss {
                 OutcomeLoss::Squared => moments(outcome.values, data.weight),
@@ -71,6 +93,9 @@ impl Scaled {
             let units = |value: f64| ((value - mean) / sd) as f32;
             let column = scaled.values.iter_mut().skip(idx).step_by(n_outcomes);
             column.zip(outcome.values).for_each(|(scaled, value)| *scaled = units(*value));
+            let column = scaled.baseline.iter_mut().skip(idx).step_by(n_outcomes);
+            let values = data.baseline.iter().flat_map(|part| part.outcomes[idx]);
+            column.zip(values).for_each(|(scaled, value)| *scaled = units(*value));
             if let Some(prediction) = outcome.prediction {
                 scaled.given.push((idx, prediction.iter().map(|value| units(*value)).collect()));
             }
@@ -95,6 +120,7 @@ fn fit_m(
     scaled: &Scaled,
     weight: Option<&[f32]>,
     folds: &Folds,
+    params: &ValidOutcomeParams,
     loss: OutcomeLoss,
     seed: Seed,
     progress: &dyn Progress,
@@ -102,19 +128,58 @@ fn fit_m(
     let losses = vec![loss; data.outcomes.len()];
     let given: Vec<(usize, &[f32])> =
         scaled.given.iter().map(|(outcome, values)| (*outcome, values.as_slice())).collect();
+    let baseline = Baseline::new(data);
     let problem = OutcomeProblem {
         weight,
         cluster: data.cluster,
         given: &given,
+        policy: Some(data.policy),
+        extra: baseline.as_ref().map(|baseline| baseline.rows(&scaled.baseline)),
         ..OutcomeProblem::new(data.x, &scaled.values, &losses)
     };
-    fit_outcome(&problem, folds, &OutcomeParams::default().check()?, seed.child("outcome model"), progress)
+    fit_outcome(&problem, folds, params, seed.child("outcome model"), progress)
+}
+
+/// All tables of baseline rows as one.
+struct Baseline<'a> {
+    x: StackedRows<'a>,
+    weight: Option<Vec<f32>>,
+    cluster: Option<Vec<u32>>,
+}
+
+impl<'a> Baseline<'a> {
+    /// `None` without baseline rows.
+    fn new(data: &ValidTrainingData<'a>) -> Option<Self> {
+        let parts = &data.baseline;
+        if parts.is_empty() {
+            return None;
+        }
+        let weight = parts.iter().any(|part| part.weight.is_some()).then(|| {
+            let weights = parts.iter().flat_map(|part| match part.weight {
+                Some(weight) => weight.iter().map(|weight| *weight as f32).collect(),
+                None => vec![1.0; part.x.n_rows()],
+            });
+            weights.collect()
+        });
+        let clusters: Option<Vec<&[u32]>> = parts.iter().map(|part| part.cluster).collect();
+        Some(Self {
+            x: StackedRows::new(parts.iter().map(|part| part.x).collect()),
+            weight,
+            cluster: clusters.map(|clusters| clusters.concat()),
+        })
+    }
+
+    fn rows<'b>(&'b self, outcomes: &'b [f32]) -> ExtraRows<'b> {
+        let (weight, cluster) = (self.weight.as_deref(), self.cluster.as_deref());
+        ExtraRows { x: &self.x, outcomes, weight, cluster }
+    }
 }
 
 pub(super) fn fit_pi(
     data: &ValidTrainingData<'_>,
     weight: Option<&[f32]>,
     folds: &Folds,
+    params: &ValidPropensityParams,
     seed: Seed,
     progress: &dyn Progress,
 ) -> Result<PropensityFit> {
@@ -128,22 +193,16 @@ pub(super) fn fit_pi(
     let columns: Vec<PropensityColumn<'_>> = data
         .propensity
         .iter()
-        .map(|(policy, values)| {
-            let policy = data.policies.name(*policy);
-            PropensityColumn { column: policy, policy, values }
+        .map(|given| {
+            let policy = data.policies.name(given.policy);
+            PropensityColumn { column: given.column, policy, values: given.values }
         })
         .collect();
-    let labels: Vec<std::sync::Arc<str>> = match data.stratum {
-        Some(stratum) => {
-            (0..=stratum.iter().copied().max().unwrap_or(0)).map(|code| code.to_string().into()).collect()
-        }
-        None => Vec::new(),
-    };
     let design = match (data.design, data.stratum) {
         _ if !columns.is_empty() => AssignmentDesign::Columns(&columns),
         (Design::Randomized, _) => AssignmentDesign::Randomized,
         (Design::Stratified, Some(stratum)) => {
-            AssignmentDesign::Stratified { stratum, labels: &labels, table: None }
+            AssignmentDesign::Stratified { stratum, labels: data.stratum_labels, table: data.stratum_table }
         }
         (Design::Stratified, None) => {
             return Err(
@@ -152,29 +211,28 @@ pub(super) fn fit_pi(
         }
         (Design::Observational, _) => AssignmentDesign::Observational { x: data.x, folds },
     };
-    fit_propensity(
-        &assignment,
-        &design,
-        &PropensityParams::default().check()?,
-        seed.child("propensity"),
-        progress,
-    )
+    fit_propensity(&assignment, &design, params, seed.child("propensity"), progress)
 }
 
 pub(super) fn notes(
     data: &ValidTrainingData<'_>,
     outcome: &OutcomeFit,
     propensity: Option<&PropensityFit>,
+    clip: f32,
 ) -> Vec<String> {
     let mut notes = Vec::new();
     for (column, _) in data.outcomes.iter().zip(&outcome.r2).filter(|(_, r2)| **r2 <= 0.0) {
         notes.push(format!("the outcome model explains nothing of `{}`", column.name));
     }
     if let Some(report) = propensity.map(|fit| &fit.report).filter(|report| report.clipped_rows > 0) {
+        let own_share = report.clipped_own_rows as f64 / data.n_rows() as f64;
         notes.push(format!(
-            "propensities were clipped in {} rows ({:.1} %)",
+            "propensities were lifted to the floor (`clip` = {clip}) in {} rows ({:.1} %); {} rows ({:.1} %) have a \
+             policy that was lifted: there is little overlap there",
             report.clipped_rows,
-            100.0 * report.clipped_share
+            100.0 * report.clipped_share,
+            report.clipped_own_rows,
+            100.0 * own_share,
         ));
     }
     notes

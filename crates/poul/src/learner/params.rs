@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::phases::PhaseParams;
 use crate::net::Schedule;
+use crate::nuisance::OutcomeKind;
 use crate::{Error, Result};
 
 /// How an atom (s, a) becomes a vector φ(s, a).
@@ -86,6 +87,10 @@ pub struct ModelParams {
     pub loss: Loss,
     /// Members of the ensemble. Default 6; at least 1.
     pub members: usize,
+    /// The outcome model m: `mlp`, or `dragonnet`, whose trunk predicts the policy too. Default `mlp`.
+    pub outcome_model: OutcomeKind,
+    /// Widths of its hidden layers; of the trunk, for `dragonnet`. Default 128, 64; at least one layer.
+    pub outcome_hidden: Vec<usize>,
 }
 
 impl Default for ModelParams {
@@ -105,6 +110,8 @@ impl Default for ModelParams {
             centring_draws: 64,
             loss: Loss::Squared,
             members: 6,
+            outcome_model: OutcomeKind::Mlp,
+            outcome_hidden: vec![128, 64],
         }
     }
 }
@@ -145,6 +152,9 @@ pub struct TrainingParams {
     pub average: f32,
     /// Longest gradient. Default 5; at least 0; 0: any.
     pub clip_norm: f32,
+    /// Least propensity of a policy where the propensity is learned, a tenth of its share for rare ones. Default 0.01;
+    /// in [0, 0.5).
+    pub clip: f32,
 }
 
 impl Default for TrainingParams {
@@ -165,6 +175,7 @@ impl Default for TrainingParams {
             gate_penalty: 1.5e-3,
             average: 0.999,
             clip_norm: 5.0,
+            clip: 0.01,
         }
     }
 }
@@ -203,6 +214,12 @@ impl Params {
             ("model.dropout", inside(model.dropout, 0.0, 1.0), "in [0, 1)"),
             ("model.centring_draws", (2..=65_536).contains(&model.centring_draws), "2 to 65,536"),
             ("model.members", (1..=256).contains(&model.members), "1 to 256"),
+            (
+                "model.outcome_hidden",
+                !model.outcome_hidden.is_empty()
+                    && model.outcome_hidden.iter().all(|width| (1..=1 << 16).contains(width)),
+                "one or more widths from 1 to 65536",
+            ),
             ("training.folds", (1..=100).contains(&training.folds), "1 to 100"),
             ("training.learning_rate", positive(training.learning_rate), "above 0"),
             ("training.batch_rows", training.batch_rows > 0, "at least 1"),
@@ -217,6 +234,7 @@ impl Params {
             ("training.gate_penalty", inside(training.gate_penalty, 0.0, 100.0), "from 0 to 100"),
             ("training.average", inside(training.average, 0.0, 1.0), "in [0, 1)"),
             ("training.clip_norm", training.clip_norm == 0.0 || positive(training.clip_norm), "at least 0"),
+            ("training.clip", inside(training.clip, 0.0, 0.5), "in [0, 0.5)"),
         ];
         match rules.iter().find(|(_, inside, _)| !inside) {
             Some((name, _, range)) => {

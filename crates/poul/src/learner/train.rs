@@ -5,7 +5,7 @@ use super::baseline_net::distil;
 use super::canonical::Population;
 use super::fit::{Fitted, Problem, fit};
 use super::logistic::{Binary, check_binary};
-use super::nuisances::{Residuals, folds, notes, out_of_fold};
+use super::nuisances::{Residuals, folds, notes, out_of_fold, outcome_params};
 use super::objective::Target;
 use super::params::{Loss, ModelParams, Params, TrainingParams, ValidParams};
 use super::phases::phases;
@@ -51,7 +51,7 @@ pub fn train(
     let folds = folds(data, params.training.folds, seed);
     let loss = if is_logistic { OutcomeLoss::Logistic } else { OutcomeLoss::Squared };
     let Residuals { values: mut residual, mut scales, outcome } =
-        out_of_fold(data, weight, &folds, loss, seed, progress)?;
+        out_of_fold(data, weight, &folds, &outcome_params(&params)?, loss, seed, progress)?;
     if let Some(start) = &start {
         change_units(&mut residual, &scales, start.scales());
         scales = start.scales().to_vec();
@@ -62,7 +62,7 @@ pub fn train(
     let space =
         start.as_ref().map_or_else(|| space.clone(), |start| start.space(&space, data.policies.attributes()));
     let mixtures = space.mixtures(data.policies, &(0..data.policies.len()).collect::<Vec<_>>())?;
-    let assignment = AssignmentFit::new(data, &mixtures, weight, &folds, &params.model, seed, progress)?;
+    let assignment = AssignmentFit::new(data, &mixtures, weight, &folds, &params, seed, progress)?;
     let binary = is_logistic.then(|| Binary::new(data, &outcome.predicted));
     let problem = Problem {
         x: data.x,
@@ -99,7 +99,7 @@ pub fn train(
     }
     history.extend(assignment.history());
     history.extend(effects);
-    let mut notes = notes(data, &outcome, assignment.propensity());
+    let mut notes = notes(data, &outcome, assignment.propensity(), params.training.clip);
     notes.extend(assignment.note(data.policies.len(), params.model.centring));
     let mut poul = Poul::new(names, scales, data.x.n_cols(), space.clone(), &params, weights, baseline)?;
     poul.canonicalise(&Population { x: data.x, weight, mixtures: &mixtures, shares: &shares })?;

@@ -3,12 +3,14 @@
 use std::path::Path;
 
 use super::Model;
-use super::manifest::{DataRecord, FORMAT, Manifest, OutcomeRecord};
+use super::baseline::Baseline;
+use super::manifest::{DataRecord, DataUse, FORMAT, Manifest, OutcomeRecord};
 use super::registry::learner;
 use super::warm_start;
-use crate::data::{Budget, Columns, Dataset, Labels, Roles, Source, ValidEncoderParams};
+use crate::data::{Budget, Columns, Dataset, Design, Labels, Roles, Source, ValidEncoderParams};
 use crate::effect::{Settings, TrainingData, ValidTrainingData};
 use crate::net::DenseRows;
+use crate::nuisance::StratumTable;
 use crate::policy::{Assigner, PolicySet};
 use crate::progress::Resumable;
 use crate::{Checkpoint, Error, Progress, Result, Seed};
@@ -25,6 +27,10 @@ pub struct FitRequest<'a> {
     pub policies: &'a PolicySet,
     /// The policy that others are compared with, if there is one.
     pub control: Option<&'a str>,
+    /// Tables of rows without a treatment, from which the outcome model learns too.
+    pub baseline: &'a [Source],
+    /// π(t | stratum) as it was designed: `stratum,policy,probability`. Without it, shares within each stratum.
+    pub strata_table: Option<&'a Source>,
     /// The learner's name.
     pub learner: &'a str,
     /// The learner's settings.
@@ -72,6 +78,8 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
     let (policies, mut notes) = warm_start::policies(start, request.policies)?;
     let control = request.control.map(|name| policies.require(name)).transpose();
     let control = control.map_err(|error| error.at("control"))?;
+    let strata_table = strata_table(request)?;
+    let baseline_columns = Baseline::columns(request)?;
     let fingerprint = source.fingerprint()?;
     let checkpoint = checkpoint(request, &settings, &fingerprint)?;
     let (dataset, encoder) = match start {
@@ -87,7 +95,11 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
         Assigner::new(&policies, &columns).assign(&dataset.treatment, &labels, &dataset.rows)?
     };
     let x = DenseRows::new(dataset.x.values(), dataset.x.width())?;
+    let baseline = Baseline::read_all(request, baseline_columns, &encoder, &dataset, progress)?;
     let mut data = TrainingData::of(&dataset, &x, &policies, &policy, columns.design, control)?;
+    let baseline_x = baseline.iter().map(Baseline::x).collect::<Result<Vec<_>>>()?;
+    data.baseline = baseline.iter().zip(&baseline_x).map(|(part, x)| part.rows(x)).collect();
+    data.stratum_table = strata_table.as_ref();
     data.start = start.map(Model::effects);
     let data = data.check()?;
     let seed = Seed::new(request.seed);
@@ -98,7 +110,6 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
     notes.extend(checkpoint.iter().flat_map(|checkpoint| checkpoint.notes().iter().cloned()));
     notes.extend(trained.notes);
     notes.iter().for_each(|note| progress.warn(note));
-    let record = DataRecord { files: file_names(source), rows: data.n_rows() as u64, fingerprint };
     let earlier = start.into_iter().flat_map(|saved| saved.manifest.data.iter().cloned());
     let manifest = Manifest {
         format: FORMAT,
@@ -109,7 +120,7 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
         roles: request.roles.clone(),
         settings,
         seed: request.seed,
-        data: earlier.chain([record]).collect(),
+        data: earlier.chain(records(request, data.n_rows(), &baseline)?).collect(),
         command: request.command.clone(),
         notes: encoder.notes().iter().cloned().chain(notes).collect(),
         history: trained.history,
@@ -127,9 +138,12 @@ fn checkpoint(request: &FitRequest<'_>, settings: &Settings, data: &str) -> Resu
     let failed = |error| Error::other(format!("cannot describe the fit: {error}")).source(error);
     let policies = serde_json::to_vec(request.policies).map_err(failed)?;
     let of = |value: serde_json::Result<serde_json::Value>| value.map_err(failed);
+    let baseline = request.baseline.iter().map(Source::fingerprint).collect::<Result<Vec<_>>>()?;
     let work = serde_json::json!({
         "poul": env!("CARGO_PKG_VERSION"),
         "data": data,
+        "baseline_data": baseline,
+        "strata_table": request.strata_table.map(Source::fingerprint).transpose()?,
         "learner": request.learner,
         "seed": request.seed,
         "control": request.control,
@@ -162,6 +176,32 @@ fn outcomes(data: &ValidTrainingData<'_>) -> Vec<OutcomeRecord> {
         OutcomeRecord { name: outcome.name.to_owned(), mean, sd }
     };
     data.outcomes.iter().map(record).collect()
+}
+
+/// The designed probabilities, where they are given.
+fn strata_table(request: &FitRequest<'_>) -> Result<Option<StratumTable>> {
+    let Some(source) = request.strata_table else { return Ok(None) };
+    let columns = request.columns;
+    if !columns.propensity.is_empty() {
+        let error = Error::usage("propensity columns and a table of strata exclude each other");
+        return Err(error.hint("give `--propensity` or `--strata-table`, not both"));
+    }
+    if columns.design != Design::Stratified || columns.stratum.is_none() {
+        let error = Error::usage("a table of strata is for a stratified design");
+        return Err(error.hint("add `--design stratified --stratum COL`"));
+    }
+    StratumTable::from_source(source, request.policies.names()).map(Some)
+}
+
+/// The experiment first, then the baseline tables.
+fn records(request: &FitRequest<'_>, n_rows: usize, baseline: &[Baseline]) -> Result<Vec<DataRecord>> {
+    let record = |source: &Source, n_rows: usize, used_for: DataUse| {
+        let (files, rows, fingerprint) = (file_names(source), n_rows as u64, source.fingerprint()?);
+        Ok(DataRecord { files, rows, fingerprint, used_for })
+    };
+    let tables = request.baseline.iter().zip(baseline);
+    let tables = tables.map(|(source, part)| record(source, part.n_rows(), DataUse::Baseline));
+    std::iter::once(record(request.source, n_rows, DataUse::Experiment)).chain(tables).collect()
 }
 
 /// Names without folders: where a file lay does not matter to the model.

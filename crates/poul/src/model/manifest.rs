@@ -70,6 +70,26 @@ pub struct DataRecord {
     pub rows: u64,
     /// A digest of the content: see [`Source::fingerprint`](crate::data::Source::fingerprint).
     pub fingerprint: String,
+    /// What it was used for.
+    #[serde(default, skip_serializing_if = "DataUse::is_experiment")]
+    pub used_for: DataUse,
+}
+
+/// What a table was used for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DataUse {
+    /// The rows with policies, from which everything is learned.
+    #[default]
+    Experiment,
+    /// Rows without a treatment, from which the outcome model learned too.
+    Baseline,
+}
+
+impl DataUse {
+    fn is_experiment(&self) -> bool {
+        *self == Self::Experiment
+    }
 }
 
 impl Manifest {

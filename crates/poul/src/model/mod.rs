@@ -5,11 +5,13 @@
 //! | `registry` | the learners by name |
 //! | `fit` | from a table to a model |
 //! | `warm_start` | from a model and a new table to the next model |
+//! | `baseline` | rows without a treatment, read for the outcome model |
 //! | `manifest` | what a model says of itself, by version |
 //! | `container` | the bytes of a model file |
 //! | `answer` | policies asked of a model: which can be scored, and by what |
 
 mod answer;
+mod baseline;
 mod container;
 mod fit;
 mod manifest;
@@ -20,7 +22,7 @@ use std::path::Path;
 
 pub use answer::Answer;
 pub use fit::{CheckpointPlan, FitRequest, fit};
-pub use manifest::{DataRecord, FORMAT, Manifest, OutcomeRecord};
+pub use manifest::{DataRecord, DataUse, FORMAT, Manifest, OutcomeRecord};
 pub use registry::{DEFAULT_LEARNER, LEARNERS, Learner, learner};
 
 use crate::data::{Columns, Need, Roles, Source};

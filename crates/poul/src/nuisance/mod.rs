@@ -19,4 +19,4 @@ pub use propensity::{
     PropensityManifest, PropensityModels, PropensityParams, PropensityReport, StratumTable,
     ValidPropensityParams, fit_propensity,
 };
-pub(crate) use rows::SomeRows;
+pub(crate) use rows::{SomeRows, StackedRows};

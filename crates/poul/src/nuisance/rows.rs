@@ -1,4 +1,4 @@
-//! Views of features: some rows of a table, or two tables one below the other.
+//! Views of features: some rows of a table, or several tables one below the other.
 
 use crate::net::RowSource;
 
@@ -23,28 +23,40 @@ impl RowSource for SomeRows<'_> {
     }
 }
 
-/// The rows of one source, then those of another of the same width.
-pub(super) struct StackedRows<'a> {
-    pub(super) first: &'a dyn RowSource,
-    pub(super) second: &'a dyn RowSource,
+/// The rows of one source, then those of the next, all of the same width.
+pub(crate) struct StackedRows<'a> {
+    parts: Vec<&'a dyn RowSource>,
+    /// Where each part begins.
+    starts: Vec<usize>,
+    n_rows: usize,
+}
+
+impl<'a> StackedRows<'a> {
+    pub(crate) fn new(parts: Vec<&'a dyn RowSource>) -> Self {
+        let mut n_rows = 0;
+        let mut start = |part: &&dyn RowSource| {
+            n_rows += part.n_rows();
+            n_rows - part.n_rows()
+        };
+        let starts = parts.iter().map(&mut start).collect();
+        Self { parts, starts, n_rows }
+    }
 }
 
 impl RowSource for StackedRows<'_> {
     fn n_rows(&self) -> usize {
-        self.first.n_rows() + self.second.n_rows()
+        self.n_rows
     }
 
     fn n_cols(&self) -> usize {
-        self.first.n_cols()
+        self.parts.first().map_or(0, |part| part.n_cols())
     }
 
     fn copy_rows(&self, rows: &[u32], out: &mut [f32]) {
-        let n_first = self.first.n_rows() as u32;
         for (row, out) in rows.iter().zip(out.chunks_exact_mut(self.n_cols().max(1))) {
-            match row.checked_sub(n_first) {
-                None => self.first.copy_rows(&[*row], out),
-                Some(row) => self.second.copy_rows(&[row], out),
-            }
+            let row = *row as usize;
+            let part = self.starts.partition_point(|start| *start <= row).saturating_sub(1);
+            self.parts[part].copy_rows(&[(row - self.starts[part]) as u32], out);
         }
     }
 }
@@ -58,7 +70,8 @@ mod tests {
     fn views_give_the_rows_they_stand_for() {
         let (a, b) = ([0.0, 1.0, 2.0, 3.0], [4.0, 5.0]);
         let (a, b) = (DenseRows::new(&a, 2).unwrap(), DenseRows::new(&b, 2).unwrap());
-        let stacked = StackedRows { first: &a, second: &b };
+        let none = DenseRows::new(&[], 2).unwrap();
+        let stacked = StackedRows::new(vec![&none, &a, &none, &b]);
         let some = SomeRows { x: &stacked, rows: &[2, 0, 1, 2] };
         assert_eq!((some.n_rows(), some.n_cols(), stacked.n_rows()), (4, 2, 3));
         let mut out = [0.0; 6];

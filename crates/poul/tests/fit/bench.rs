@@ -122,6 +122,8 @@ impl Bench {
             roles: &self.roles,
             columns: &columns,
             policies: &policies.build()?,
+            baseline: &[],
+            strata_table: None,
             control: Some("control"),
             learner: self.learner,
             settings: &self.settings,

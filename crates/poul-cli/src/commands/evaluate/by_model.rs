@@ -1,6 +1,6 @@
 //! Evaluating a model: the rows are scored by it, then measured as any other effects.
 
-use poul::data::{Columns, Design, Feature, Labels, Need, Roles, RowReader, Source};
+use poul::data::{Columns, Design, Feature, Labels, Need, Roles, RowReader, Source, Unseen};
 use poul::effect::{Question, Scores};
 use poul::evaluate::Effects;
 use poul::model::{Answer, Model};
@@ -61,6 +61,7 @@ pub(super) fn run(
         terminal,
     );
     let table = table.map_err(|error| about_data(error, data))?;
+    effects.unseen.notes(&model.manifest().encoder).iter().for_each(|note| terminal.warn(note));
     let truths = truth.assign(&columns, &asked.policies, asked.against, &asked.targets)?;
     let truth_of =
         |policy, outcome| truths.get(&(policy, outcome)).map(|column| table.scores[*column].as_slice());
@@ -217,12 +218,13 @@ struct Predicted<'a> {
     /// For each outcome and target a column.
     values: Vec<Vec<f64>>,
     encoded: Vec<f32>,
+    unseen: Unseen,
 }
 
 impl<'a> Predicted<'a> {
     fn new(model: &'a Model, answer: &'a Answer<'a>, outcomes: Vec<usize>) -> Self {
         let values = vec![Vec::new(); outcomes.len() * answer.asked.targets.len()];
-        Self { model, answer, outcomes, values, encoded: Vec::new() }
+        Self { model, answer, outcomes, values, encoded: Vec::new(), unseen: Unseen::default() }
     }
 
     fn add(&mut self, features: &[arrow_array::ArrayRef]) -> Result<()> {
@@ -230,7 +232,7 @@ impl<'a> Predicted<'a> {
         let encoder = &self.model.manifest().encoder;
         let (width, n_rows) = (encoder.width(), features.first().map_or(0, Array::len));
         self.encoded.resize(n_rows * width, 0.0);
-        encoder.encode(features, &mut self.encoded)?;
+        encoder.encode_counting(features, &mut self.encoded, &mut self.unseen)?;
         let n_targets = self.answer.asked.targets.len();
         let block_rows = (BLOCK_PAIRS / n_targets).max(64);
         for block in self.encoded.chunks(block_rows * width) {

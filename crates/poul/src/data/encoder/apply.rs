@@ -22,8 +22,8 @@ enum Prepared<'a> {
     Codes(Vec<u32>),
 }
 
-/// Encodes `columns` into `out`, row after row.
-pub(super) fn encode(features: &[FeatureEncoder], columns: &[ArrayRef], out: &mut [f32]) -> Result<()> {
+/// Encodes `columns` into `out`, row after row; counts for each feature the cells of categories never seen in fitting.
+pub(super) fn encode(features: &[FeatureEncoder], columns: &[ArrayRef], out: &mut [f32]) -> Result<Vec<u64>> {
     let n_rows = columns.first().map_or(0, Array::len);
     let parts: Vec<(usize, Part)> = features
         .iter()
@@ -38,7 +38,7 @@ pub(super) fn encode(features: &[FeatureEncoder], columns: &[ArrayRef], out: &mu
         return Err(Error::other("the columns do not match the encoder"));
     }
     if out.is_empty() {
-        return Ok(());
+        return Ok(vec![0; features.len()]);
     }
     let prepared = features.par_iter().zip(columns).map(|(feature, column)| prepare(feature, column));
     let prepared = prepared.collect::<Result<Vec<_>>>()?;
@@ -53,7 +53,13 @@ pub(super) fn encode(features: &[FeatureEncoder], columns: &[ArrayRef], out: &mu
             turn(&slab, parts.len(), width, slab_idx * COLUMNS, out);
         }
     });
-    Ok(())
+    let unseen = |(feature, prepared): (&FeatureEncoder, &Prepared<'_>)| match prepared {
+        Prepared::Codes(codes) if feature.code.knows_all_levels() => {
+            codes.iter().filter(|code| **code == OTHER).count() as u64
+        }
+        _ => 0,
+    };
+    Ok(features.iter().zip(&prepared).map(unseen).collect())
 }
 
 fn prepare<'a>(feature: &FeatureEncoder, column: &'a ArrayRef) -> Result<Prepared<'a>> {

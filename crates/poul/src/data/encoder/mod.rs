@@ -11,6 +11,7 @@ mod moments;
 mod number;
 mod params;
 mod sample;
+mod unseen;
 
 use arrow_array::ArrayRef;
 use arrow_schema::Schema;
@@ -20,6 +21,7 @@ pub use self::fit::EncoderFit;
 use self::levels::LevelCode;
 use self::number::NumberCode;
 pub use self::params::{EncoderParams, ValidEncoderParams};
+pub use self::unseen::Unseen;
 use super::ColumnKind;
 use super::reader::RowReader;
 use super::roles::{Columns, Feature};
@@ -129,7 +131,14 @@ impl Encoder {
     ///
     /// `out` holds one row after the other. The numbers do not depend on the number of threads.
     pub fn encode(&self, features: &[ArrayRef], out: &mut [f32]) -> Result<()> {
-        apply::encode(&self.features, features, out)
+        apply::encode(&self.features, features, out).map(|_| ())
+    }
+
+    /// As [`encode`](Self::encode), and counts categories that fitting never saw.
+    pub fn encode_counting(&self, features: &[ArrayRef], out: &mut [f32], unseen: &mut Unseen) -> Result<()> {
+        let counts = apply::encode(&self.features, features, out)?;
+        unseen.add(&counts, features.first().map_or(0, |column| column.len()));
+        Ok(())
     }
 
     /// Checks that a table has every feature with the kind seen in fitting. Other columns do not matter.

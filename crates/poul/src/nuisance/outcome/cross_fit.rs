@@ -49,7 +49,7 @@ pub fn fit_outcome(
         let column = predicted.iter_mut().skip(*outcome).step_by(n_outcomes);
         column.zip(*values).for_each(|(predicted, value)| *predicted = *value);
     }
-    let stacked = problem.extra.as_ref().map(|extra| StackedRows { first: problem.x, second: extra.x });
+    let stacked = problem.extra.as_ref().map(|extra| StackedRows::new(vec![problem.x, extra.x]));
     let x = stacked.as_ref().map_or(problem.x, |stacked| stacked as &dyn RowSource);
     let (policy, n_classes) = policy_target(problem, params)?;
     let shape = Shape {

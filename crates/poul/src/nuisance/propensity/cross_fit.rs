@@ -89,7 +89,7 @@ pub(super) fn fit_softmax(
         absent: absent_policies(&models, &classes, assignment),
         ..PropensityReport::new(&propensity, assignment, clipped)
     };
-    warn(&report, params, progress);
+    warn(&report, progress);
     let models = PropensityModels { shape, classes, floors, models };
     Ok(PropensityFit { propensity, report, models: Some(models) })
 }
@@ -198,12 +198,6 @@ fn absent_policies(
     models.iter().enumerate().filter(|(_, model)| !model.absent.is_empty()).map(of_fold).collect()
 }
 
-fn warn(report: &PropensityReport, params: &PropensityParams, progress: &dyn Progress) {
+fn warn(report: &PropensityReport, progress: &dyn Progress) {
     report.absent.iter().for_each(|absent| progress.warn(&absent.note()));
-    if report.clipped_own_rows > 0 {
-        progress.warn(&format!(
-            "{} rows were given a policy whose propensity is below the floor (`clip` = {}): there is little overlap there",
-            report.clipped_own_rows, params.clip,
-        ));
-    }
 }
