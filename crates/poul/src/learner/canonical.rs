@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::axes::Scaling;
 use super::fit::Problem;
 use super::space::{Mixtures, TreatmentSpace};
-use super::uplift_net::UpliftNet;
+use super::uplift_net::{Gain, UpliftNet};
 use crate::Result;
 use crate::net::{Layout, Weight, Workspace, predict};
 use crate::nuisance::SomeRows;
@@ -82,7 +82,7 @@ impl Sample<'_> {
         for weight in matrices.into_iter().chain(bias) {
             multiply(layout, weights, weight, &forward, d);
         }
-        for layer in network.g.iter().filter_map(|g| g.last()) {
+        for layer in network.g.iter().filter_map(Gain::last) {
             for weight in std::iter::once(layer.weight).chain(layer.bias) {
                 multiply(layout, weights, weight, &turn.backward, d);
             }
