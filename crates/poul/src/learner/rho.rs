@@ -210,7 +210,7 @@ mod tests {
             workspace.loss_and_gradient(&layout, &weights, loss).unwrap();
             let gradient = workspace.gradient().to_vec();
             let largest = gradient.iter().fold(0.0_f32, |largest, own| largest.max(own.abs()));
-            for i in layout.segments().iter().flat_map(|segment| segment.range()) {
+            for i in layout.segments().iter().flat_map(crate::net::Segment::range) {
                 let step = 1e-2;
                 let mut at = |change: f32| {
                     let mut weights = weights.clone();

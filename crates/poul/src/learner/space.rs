@@ -137,9 +137,12 @@ impl TreatmentSpace {
             |names: &[String], name: &str| names.binary_search_by(|other| other.as_str().cmp(name)).is_ok();
         let by_context = self.context_attributes.encode(attributes.contexts.get(context)).is_known;
         let by_action = self.action_attributes.encode(attributes.actions.get(action)).is_known;
-        (by_context || by_action)
-            && (by_context || known(&self.contexts, context))
-            && (by_action || known(&self.actions, action))
+        match (by_context, by_action) {
+            (true, true) => true,
+            (true, false) => known(&self.actions, action),
+            (false, true) => known(&self.contexts, context),
+            (false, false) => false,
+        }
     }
 
     /// Mixtures of the chosen policies. An atom that was never seen is taken by what its context and action share
