@@ -129,12 +129,9 @@ fn phases_presets_and_warm_starts() {
     folder.write("none.toml", "[training]\nphases = [{ population = 'age > 400', epochs = 1 }]\n");
     folder.fails("fit_phase_empty", 3, &fit("b.poul", &["--config", "none.toml"]));
     // Roles, policies and settings are those of the saved model.
-    let data = experiment(900)
-        .lines()
-        .enumerate()
-        .filter(|(row, _)| *row == 0 || *row > 600)
-        .map(|(_, line)| line)
-        .collect::<Vec<_>>();
+    let all = experiment(900);
+    let rows = all.lines().enumerate().filter(|(row, _)| *row == 0 || *row > 600).map(|(_, line)| line);
+    let data: Vec<&str> = rows.collect();
     folder.write("new.csv", data.join("\n"));
     folder.succeeds(&["fit", "new.csv", "--warm-start", "a.poul", "--out", "b.poul"]);
     let manifest = folder.json(&["show", "b.poul", "--json"]);
