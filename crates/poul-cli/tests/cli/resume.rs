@@ -130,12 +130,8 @@ fn phases_presets_and_warm_starts() {
     folder.fails("fit_phase_empty", 3, &fit("b.poul", &["--config", "none.toml"]));
     // Roles, policies and settings are those of the saved model.
     let all = experiment(900);
-    let data = all
-        .lines()
-        .enumerate()
-        .filter(|(row, _)| *row == 0 || *row > 600)
-        .map(|(_, line)| line)
-        .collect::<Vec<_>>();
+    let rows = all.lines().enumerate().filter(|(row, _)| *row == 0 || *row > 600).map(|(_, line)| line);
+    let data: Vec<&str> = rows.collect();
     folder.write("new.csv", data.join("\n"));
     folder.succeeds(&["fit", "new.csv", "--warm-start", "a.poul", "--out", "b.poul"]);
     let manifest = folder.json(&["show", "b.poul", "--json"]);
