@@ -1,8 +1,8 @@
 //! Normalised PEHE by tier of exposure on simulated worlds, for several learners and seeds.
 //!
 //! `cargo run --release -p poul --example quality -- [key=value …]`, where the keys are `learners` (names joined by
-//! commas; `poul-id` is POUL on policy names instead of atoms), `seeds` (a number, or such as 6-10), `scenario`, `design`, the sizes of the
-//! simulation (`rows`, `features`, `policies`, `contexts`, `actions`, `noise`) and settings such as
+//! commas; `poul-id` is POUL on policy names instead of atoms), `seeds` (a number, or such as 6-10), `scenario`,
+//! `design`, the sizes of the simulation (`rows`, `features`, `policies`, `contexts`, `actions`, `noise`) and settings such as
 //! `model.members=2` or `training.epochs=10`, which go to `poul` and `poul-id`.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,8 @@ use poul::simulate::{Simulation, run};
 use poul::{Result, Seed, Silent};
 
 const TEST_ROWS: usize = 3000;
-const TIERS: [&str; 3] = ["frequent", "rare", "unseen"];
+/// Errors by tier, and the mean over policies of the correlation of the effect with the truth.
+const COLUMNS: [&str; 4] = ["frequent", "rare", "unseen", "correlation"];
 
 fn main() -> Result<()> {
     let given: BTreeMap<String, String> = std::env::args()
@@ -38,21 +39,27 @@ fn main() -> Result<()> {
             settings.training.insert(key.to_owned(), value);
         }
     }
-    let mut errors: BTreeMap<String, Vec<[f64; 3]>> = BTreeMap::new();
+    let mut errors: BTreeMap<String, Vec<[f64; 4]>> = BTreeMap::new();
     let seeds = text("seeds", "5");
     let (first, last) = seeds.split_once('-').unwrap_or(("1", &seeds));
     let (first, last): (u64, u64) = (first.parse().unwrap_or(1), last.parse().unwrap_or(5));
     for seed in first..=last {
         let folder = std::env::temp_dir().join(format!("poul-quality-{}", std::process::id()));
+        let scenario = text("scenario", "long-tail");
+        // A scenario of its own making has its own policies.
+        let size = |key: &str, default: f64| {
+            let given = scenario != "ride-hailing" || given.contains_key(key);
+            given.then(|| number(key, default))
+        };
         let simulation = Simulation {
-            scenario: text("scenario", "long-tail"),
+            scenario: scenario.clone(),
             rows: number("rows", 40_000.0) as u64,
             test_rows: Some(TEST_ROWS as u64),
             features: Some(number("features", 40.0) as usize),
-            policies: Some(number("policies", 60.0) as usize),
-            contexts: Some(number("contexts", 12.0) as usize),
-            actions: Some(number("actions", 5.0) as usize),
-            noise: Some(number("noise", 2.0)),
+            policies: size("policies", 60.0).map(|size| size as usize),
+            contexts: size("contexts", 12.0).map(|size| size as usize),
+            actions: size("actions", 5.0).map(|size| size as usize),
+            noise: size("noise", 2.0),
             seed,
             ..Simulation::default()
         };
@@ -62,21 +69,23 @@ fn main() -> Result<()> {
             let start = std::time::Instant::now();
             let result = world.error_of(name, &settings)?;
             let seconds = start.elapsed().as_secs_f64();
-            println!("seed {seed}  {name:9}  {}  {seconds:.1} s", line(&result));
-            errors.entry(name.to_owned()).or_default().push(result);
+            for (outcome, result) in world.outcomes.iter().zip(result) {
+                println!("seed {seed}  {name:9}  {outcome:4}  {}  {seconds:.1} s", line(&result));
+                errors.entry(format!("{name:9}  {outcome:4}")).or_default().push(result);
+            }
         }
         std::fs::remove_dir_all(&folder).map_err(|error| poul::Error::output(&folder, error))?;
     }
-    println!("normalised PEHE  {}", TIERS.join("  "));
+    println!("normalised PEHE           {}", COLUMNS.join("  "));
     for (name, results) in errors {
         let mean =
             |tier: usize| results.iter().map(|result| result[tier]).sum::<f64>() / results.len() as f64;
-        println!("mean    {name:9}  {}", line(&[mean(0), mean(1), mean(2)]));
+        println!("mean    {name}  {}", line(&[mean(0), mean(1), mean(2), mean(3)]));
     }
     Ok(())
 }
 
-fn line(result: &[f64; 3]) -> String {
+fn line(result: &[f64; 4]) -> String {
     result.iter().map(|value| format!("{value:.3}")).collect::<Vec<_>>().join("  ")
 }
 
@@ -87,8 +96,9 @@ struct World {
     policy: Vec<u32>,
     rows: Vec<u64>,
     design: Design,
-    /// Rows × policies.
-    truth: Vec<f64>,
+    outcomes: Vec<String>,
+    /// By outcome, rows × policies.
+    truth: Vec<Vec<f64>>,
 }
 
 impl World {
@@ -97,7 +107,14 @@ impl World {
         let policies = PolicySet::read(&folder.join("policies.toml"), None)?;
         let source = open("train.parquet")?;
         let stratum = source.column_names().contains(&"stratum").then(|| "stratum".to_owned());
-        let roles = Roles { outcome: vec!["y".into()], stratum, design, ..Roles::default() };
+        let truth = open("truth.parquet")?;
+        let outcomes: Vec<String> = truth
+            .column_names()
+            .iter()
+            .filter_map(|name| name.strip_prefix("effect_").map(str::to_owned))
+            .collect();
+        let time = source.column_names().contains(&"month").then(|| "month".to_owned());
+        let roles = Roles { outcome: outcomes.clone(), stratum, time, design, ..Roles::default() };
         let columns = roles.check(source.schema(), Need::FIT)?;
         let (train, encoder) = Dataset::read_and_fit(
             &source,
@@ -111,22 +128,25 @@ impl World {
         let policy = Assigner::new(&policies, &columns).assign(&train.treatment, &labels, &train.rows)?;
         let mut rows = vec![0; policies.len()];
         policy.iter().for_each(|policy| rows[*policy as usize] += 1);
-        let mut truth = vec![0.0; TEST_ROWS * policies.len()];
-        for batch in open("truth.parquet")?.batches(&["row", "policy", "effect_y"], 1 << 16)? {
-            let batch = batch?;
-            let (row, name) =
-                (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_string::<i32>());
-            let effect = batch.column(2).as_primitive::<Float64Type>();
-            for i in 0..batch.num_rows() {
-                truth[row.value(i) as usize * policies.len() + policies.require(name.value(i))?] =
-                    effect.value(i);
+        let mut effects = vec![vec![0.0; TEST_ROWS * policies.len()]; outcomes.len()];
+        for (effects, outcome) in effects.iter_mut().zip(&outcomes) {
+            let column = format!("effect_{outcome}");
+            for batch in truth.batches(&["row", "policy", &column], 1 << 16)? {
+                let batch = batch?;
+                let (row, name) =
+                    (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_string::<i32>());
+                let effect = batch.column(2).as_primitive::<Float64Type>();
+                for i in 0..batch.num_rows() {
+                    let place = row.value(i) as usize * policies.len() + policies.require(name.value(i))?;
+                    effects[place] = effect.value(i);
+                }
             }
         }
-        Ok(Self { train, test, policies, policy, rows, design, truth })
+        Ok(Self { train, test, policies, policy, rows, design, outcomes, truth: effects })
     }
 
     /// Root mean squared error of the effect against control over its standard deviation, by tier.
-    fn error_of(&self, name: &str, settings: &Settings) -> Result<[f64; 3]> {
+    fn error_of(&self, name: &str, settings: &Settings) -> Result<Vec<[f64; 4]>> {
         let (policies, place) = if name == "poul-id" { self.by_id()? } else { self.by_atom() };
         let policy: Vec<u32> = self.policy.iter().map(|policy| place[*policy as usize] as u32).collect();
         let n_cols = self.train.x.width();
@@ -140,7 +160,8 @@ impl World {
         let scorer = trained.effects.prepare(&policies, &targets, place[control])?;
         let x = DenseRows::new(self.test.x.rows(0..self.test.n_rows()), n_cols)?;
         let scores = scorer.score(&x, false)?;
-        Ok(self.error(&scores.mean[0], control))
+        let errors = scores.mean.iter().zip(&self.truth);
+        Ok(errors.map(|(effects, truth)| self.error(effects, truth, control)).collect())
     }
 
     fn by_atom(&self) -> (PolicySet, Vec<usize>) {
@@ -166,7 +187,7 @@ impl World {
         Ok((ids, place))
     }
 
-    fn error(&self, effects: &[f32], control: usize) -> [f64; 3] {
+    fn error(&self, effects: &[f32], truth: &[f64], control: usize) -> [f64; 4] {
         let n_policies = self.policies.len();
         let mut seen: Vec<usize> =
             (0..n_policies).filter(|policy| *policy != control && self.rows[*policy] > 0).collect();
@@ -177,22 +198,32 @@ impl World {
             None => 2,
         };
         let others: Vec<usize> = (0..n_policies).filter(|policy| *policy != control).collect();
-        let truths: Vec<f64> = self
-            .truth
-            .chunks(n_policies)
-            .flat_map(|row| others.iter().map(move |policy| row[*policy]))
-            .collect();
+        let truths: Vec<f64> =
+            truth.chunks(n_policies).flat_map(|row| others.iter().map(move |policy| row[*policy])).collect();
         let mean = truths.iter().sum::<f64>() / truths.len() as f64;
         let variance = truths.iter().map(|truth| (truth - mean).powi(2)).sum::<f64>() / truths.len() as f64;
         let (mut squares, mut counts) = ([0.0; 3], [0.0; 3]);
+        let mut correlations = Vec::new();
         for policy in others {
             let tier = tier(policy);
-            for row in 0..TEST_ROWS {
-                let place = row * n_policies + policy;
-                squares[tier] += (f64::from(effects[place]) - self.truth[place]).powi(2);
-                counts[tier] += 1.0;
-            }
+            let place = |row: usize| row * n_policies + policy;
+            let pairs: Vec<(f64, f64)> =
+                (0..TEST_ROWS).map(|row| (f64::from(effects[place(row)]), truth[place(row)])).collect();
+            squares[tier] += pairs.iter().map(|(effect, truth)| (effect - truth).powi(2)).sum::<f64>();
+            counts[tier] += TEST_ROWS as f64;
+            correlations.push(correlation(&pairs));
         }
-        [0, 1, 2].map(|tier| (squares[tier] / counts[tier] / variance).sqrt())
+        let error = |tier: usize| (squares[tier] / counts[tier] / variance).sqrt();
+        [error(0), error(1), error(2), correlations.iter().sum::<f64>() / correlations.len() as f64]
     }
+}
+
+/// 0 where one of the two does not vary.
+fn correlation(pairs: &[(f64, f64)]) -> f64 {
+    let n_pairs = pairs.len() as f64;
+    let (a, b) = pairs.iter().fold((0.0, 0.0), |(a, b), pair| (a + pair.0 / n_pairs, b + pair.1 / n_pairs));
+    let sum = |f: &dyn Fn(&(f64, f64)) -> f64| pairs.iter().map(f).sum::<f64>();
+    let (aa, bb) = (sum(&|pair| (pair.0 - a).powi(2)), sum(&|pair| (pair.1 - b).powi(2)));
+    let ab = sum(&|pair| (pair.0 - a) * (pair.1 - b));
+    if aa * bb > 1e-20 * n_pairs { ab / (aa * bb).sqrt() } else { 0.0 }
 }

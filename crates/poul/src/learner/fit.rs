@@ -1,5 +1,6 @@
 //! Stage 2 of Algorithm 1: g and h on residuals, by the orthogonalised loss; the best state by validation R-loss.
 
+use super::calibration::{Slopes, calibrate};
 use super::centring::{Assigned, Centre};
 use super::objective::{Target, Training};
 use super::params::{Centring, ValidParams};
@@ -52,6 +53,7 @@ impl<'a> Problem<'a> {
             policy: self.policy,
             target: self.target,
             weight: self.weight,
+            gate_penalty: params.training.gate_penalty / (self.x.n_rows().max(1) as f32).sqrt(),
         }
     }
 }
@@ -62,6 +64,8 @@ pub(super) struct Fitted {
     pub weights: Vec<Vec<f32>>,
     /// How each phase went.
     pub history: Vec<Phase>,
+    /// What effects of each outcome were scaled by, where that was asked for and rows were held out.
+    pub slopes: Vec<Slopes>,
 }
 
 /// Fits the ensemble, phase by phase.
@@ -93,6 +97,7 @@ pub(super) fn fit(
     let training = problem.training(&network, params);
     let mut weights: Option<Vec<Vec<f32>>> = None;
     let mut history = Vec::with_capacity(problem.phases.len());
+    let mut held_out = Vec::new();
     for (index, phase) in problem.phases.iter().enumerate() {
         // The first phase has the streams of a fit without phases.
         let stream = |name: &str| match index {
@@ -124,8 +129,14 @@ pub(super) fn fit(
         progress.finish();
         history.push(Phase { name: phase.name.clone(), epochs: trained.history, best: Some(trained.best) });
         weights = Some(trained.weights);
+        held_out = validation;
     }
-    Ok(Fitted { weights: weights.unwrap_or_default(), history })
+    let mut weights = weights.unwrap_or_default();
+    let slopes = match settings.calibrate && !held_out.is_empty() {
+        true => calibrate(&training, &layout, &mut weights, problem.x, &held_out)?,
+        false => Vec::new(),
+    };
+    Ok(Fitted { weights, history, slopes })
 }
 
 /// Names the phase where training itself went wrong.

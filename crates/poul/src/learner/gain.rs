@@ -11,7 +11,6 @@ pub(super) struct Gain {
     first: Dense,
     rest: Mlp,
     dropout: f32,
-    penalty: f32,
 }
 
 impl Gain {
@@ -32,7 +31,7 @@ impl Gain {
         widths.push(params.model.effect_dim);
         let rest = Mlp::new(layout, &name, &widths, Activation::Relu, Init::Uniform, group)
             .dropout(params.model.dropout);
-        Self { gate, first, rest, dropout: params.model.dropout, penalty: params.training.gate_penalty }
+        Self { gate, first, rest, dropout: params.model.dropout }
     }
 
     /// The layer whose outputs are the axes of g.
@@ -51,10 +50,13 @@ impl Gain {
         let (gate, weight) = (tape.weight(gate), tape.weight(self.first.weight));
         let gated = tape.mul(weight, gate);
         tape.share(gated);
+    }
+
+    /// Σ|gate|, where there are gates.
+    pub(super) fn gate_size(&self, tape: &mut Tape<'_>) -> Option<Var> {
+        let gate = tape.weight(self.gate?);
         let size = tape.abs(gate);
-        let size = tape.sum(size);
-        let penalty = tape.scale(size, self.penalty);
-        tape.add_loss(penalty);
+        Some(tape.sum(size))
     }
 
     /// g of each row; `shared` is the number of the first matrix that it shared.

@@ -16,6 +16,7 @@
 //! | `r_loss` | the loss on held-out rows, by which the best state is kept |
 //! | `logistic`, `baseline_net` | 0/1 outcomes, and the logit under the mean policy |
 //! | `fit` | stage 2: the training of an ensemble |
+//! | `calibration` | the size of effects by held-out rows |
 //! | `phases` | stage 2 on one population after the other |
 //! | `warm_start` | stage 2 from a saved model |
 //! | `nuisances` | stage 1: m and π out of fold |
@@ -30,6 +31,7 @@ mod assignment;
 mod attributes;
 mod axes;
 mod baseline_net;
+mod calibration;
 mod canonical;
 mod centring;
 mod eigen;

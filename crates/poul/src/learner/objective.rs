@@ -23,6 +23,8 @@ pub(super) struct Training<'a> {
     pub(super) policy: &'a [u32],
     pub(super) target: Target<'a>,
     pub(super) weight: Option<&'a [f32]>,
+    /// What Σ|gate| of an outcome costs, in units of the deviation of its predictions.
+    pub(super) gate_penalty: f32,
 }
 
 impl Target<'_> {
@@ -96,15 +98,10 @@ impl Training<'_> {
         let scatter = if scatters.is_empty() { None } else { Some(tape.concat(&scatters)) };
         Predicted { value, scatter }
     }
-}
 
-impl Network for Training<'_> {
-    fn shared(&self, tape: &mut Tape<'_>, _member: usize) {
-        self.share(tape);
-    }
-
-    fn rows(&self, tape: &mut Tape<'_>, batch: &Batch<'_>) -> Var {
-        let Predicted { value, scatter } = self.parts(tape, batch.rows);
+    /// The mean loss of predictions.
+    fn loss(&self, tape: &mut Tape<'_>, predicted: Predicted, batch: &Batch<'_>) -> Var {
+        let Predicted { value, scatter } = predicted;
         let n_outcomes = self.network.g.len();
         let weighted = |tape: &mut Tape<'_>| match self.weight {
             None => (None, batch.scale()),
@@ -132,6 +129,36 @@ impl Network for Training<'_> {
                 tape.logistic_loss(logit, target, weights, scale)
             }
         }
+    }
+
+    /// What gates cost: λ·sd(prediction)·Σ|gate| for each outcome, with λ falling as 1/√rows. It is the scale of what
+    /// noise alone can gain by a gate, so that weak effects are not charged as if they were strong.
+    fn penalties(&self, tape: &mut Tape<'_>, predicted: Var, batch: &Batch<'_>) -> Vec<Var> {
+        let n_outcomes = self.network.g.len();
+        let n_rows = batch.rows.len().max(1);
+        let share = n_rows as f32 / batch.batch_rows.len().max(1) as f32;
+        let mut penalties = Vec::new();
+        for (outcome, g) in self.network.g.iter().enumerate() {
+            let values = tape.value(predicted).iter().skip(outcome).step_by(n_outcomes);
+            let square = values.map(|value| f64::from(*value).powi(2)).sum::<f64>() / n_rows as f64;
+            if let Some(size) = g.gate_size(tape) {
+                penalties.push(tape.scale(size, self.gate_penalty * square.sqrt() as f32 * share));
+            }
+        }
+        penalties
+    }
+}
+
+impl Network for Training<'_> {
+    fn shared(&self, tape: &mut Tape<'_>, _member: usize) {
+        self.share(tape);
+    }
+
+    fn rows(&self, tape: &mut Tape<'_>, batch: &Batch<'_>) -> Var {
+        let predicted = self.parts(tape, batch.rows);
+        let penalties = self.penalties(tape, predicted.value, batch);
+        let loss = self.loss(tape, predicted, batch);
+        penalties.into_iter().fold(loss, |total, penalty| tape.add(total, penalty))
     }
 
     /// h̄ ← (c·h̄ + Σ h)/(c + |B|): line 16 of Algorithm 1, with rows counted by weight.

@@ -146,8 +146,10 @@ pub struct TrainingParams {
     pub decay_delta: f32,
     /// Start of the atoms' deviations, relative to the shared part. Default 0.3; at least 0.
     pub delta_start: f32,
-    /// Penalty on the gates through which features enter g. Default 0.0015; 0: no gates.
+    /// Penalty on the gates through which features enter g, in units of sd(effect) / √rows. Default 2.5; 0: no gates.
     pub gate_penalty: f32,
+    /// Whether effects of an outcome are scaled by the slope of held-out residuals on them. Default true.
+    pub calibrate: bool,
     /// Decay of the running average of weights. Default 0.999; in [0, 1); 0: no average.
     pub average: f32,
     /// Longest gradient. Default 5; at least 0; 0: any.
@@ -172,7 +174,8 @@ impl Default for TrainingParams {
             decay_phi: 0.3,
             decay_delta: 0.5,
             delta_start: 0.3,
-            gate_penalty: 1.5e-3,
+            gate_penalty: 2.5,
+            calibrate: true,
             average: 0.999,
             clip_norm: 5.0,
             clip: 0.01,

@@ -38,6 +38,7 @@ fn paper() -> Params {
         decay_phi: 0.0,
         decay_delta: 0.0,
         gate_penalty: 0.0,
+        calibrate: false,
         average: 0.0,
         clip_norm: 0.0,
         ..TrainingParams::default()

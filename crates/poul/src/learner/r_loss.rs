@@ -15,14 +15,7 @@ pub(super) fn r_loss(
     rows: &[u32],
 ) -> Result<f64> {
     let n_outcomes = training.network.g.len();
-    let held_out = HeldOut { training, rows };
-    let some = SomeRows { x, rows };
-    let mut predicted = vec![0.0_f64; rows.len() * n_outcomes];
-    for weights in members {
-        let values = predict(layout, weights, &held_out, &some, n_outcomes, 0)?;
-        let share = 1.0 / members.len() as f64;
-        predicted.iter_mut().zip(values).for_each(|(sum, value)| *sum += share * f64::from(value));
-    }
+    let predicted = predictions(training, layout, members, x, rows)?;
     let (mut total, mut mass) = (0.0, 0.0);
     for (predicted, row) in predicted.chunks(n_outcomes).zip(rows) {
         let row = *row as usize;
@@ -31,6 +24,26 @@ pub(super) fn r_loss(
         total += weight * training.target.loss_of(row, predicted);
     }
     Ok(total / mass.max(f64::MIN_POSITIVE))
+}
+
+/// The mean over members of g(x)ᵀ(h(T) − e_h(x)) of some rows, one column per outcome.
+pub(super) fn predictions(
+    training: &Training<'_>,
+    layout: &Layout,
+    members: &[&[f32]],
+    x: &dyn RowSource,
+    rows: &[u32],
+) -> Result<Vec<f64>> {
+    let n_outcomes = training.network.g.len();
+    let held_out = HeldOut { training, rows };
+    let some = SomeRows { x, rows };
+    let mut predicted = vec![0.0_f64; rows.len() * n_outcomes];
+    for weights in members {
+        let values = predict(layout, weights, &held_out, &some, n_outcomes, 0)?;
+        let share = 1.0 / members.len() as f64;
+        predicted.iter_mut().zip(values).for_each(|(sum, value)| *sum += share * f64::from(value));
+    }
+    Ok(predicted)
 }
 
 /// Predictions for some rows of the data, which the source counts from 0.

@@ -18,6 +18,9 @@ use crate::effect::{EffectModel, Phase, Settings, Tensors, Trained, ValidTrainin
 use crate::nuisance::OutcomeLoss;
 use crate::{Progress, Result, Seed};
 
+/// Effects that held-out rows bear out by less than this are worth a note.
+const LITTLE_SUPPORT: f64 = 0.6;
+
 /// The learner's name.
 pub const NAME: &str = "poul";
 
@@ -81,7 +84,8 @@ pub fn train(
         phases: &phases,
         start: start.as_ref(),
     };
-    let Fitted { weights, history: effects } = fit(&problem, &params, seed.child("effects"), progress)?;
+    let Fitted { weights, history: effects, slopes } =
+        fit(&problem, &params, seed.child("effects"), progress)?;
     let baseline = match &binary {
         Some(binary) => {
             let (network, layout, _) = UpliftNet::new(data.x.n_cols(), problem.n_outcomes, &space, &params)?;
@@ -100,6 +104,13 @@ pub fn train(
     history.extend(assignment.history());
     history.extend(effects);
     let mut notes = notes(data, &outcome, assignment.propensity(), params.training.clip);
+    for (column, slopes) in data.outcomes.iter().zip(&slopes).filter(|(_, own)| own.rows < LITTLE_SUPPORT) {
+        notes.push(format!(
+            "held-out rows bear out {:.0} % of how much effects on `{}` differ between rows: they were scaled by that",
+            100.0 * slopes.rows,
+            column.name
+        ));
+    }
     notes.extend(assignment.note(data.policies.len(), params.model.centring));
     let mut poul = Poul::new(names, scales, data.x.n_cols(), space.clone(), &params, weights, baseline)?;
     poul.canonicalise(&Population { x: data.x, weight, mixtures: &mixtures, shares: &shares })?;
