@@ -8,12 +8,13 @@ use std::path::Path;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use poul::data::{Budget, Dataset, Design, EncoderParams, Labels, Need, Roles, Source};
-use poul::effect::{EffectModel, Settings, Tensors, Trained, TrainingData};
+use poul::effect::{EffectModel, OutcomeColumn, Settings, Tensors, Trained, TrainingData};
 use poul::model::learner;
 use poul::net::DenseRows;
 use poul::policy::{Assigner, PolicySet};
 use poul::simulate::{Simulation, run};
 use poul::{Seed, Silent};
+use rand::seq::SliceRandom;
 
 const TEST_ROWS: usize = 1500;
 
@@ -74,15 +75,30 @@ impl World {
     }
 
     fn train(&self, name: &str) -> Trained {
+        self.train_as(name, self.design, None, Seed::new(3407))
+    }
+
+    /// Trains under a design, with the user's own m where given.
+    fn train_as(&self, name: &str, design: Design, m: Option<&[f64]>, seed: Seed) -> Trained {
         let x = DenseRows::new(self.train.x.rows(0..self.train.n_rows()), self.train.x.width()).unwrap();
-        let data =
-            TrainingData::of(&self.train, &x, &self.policies, &self.policy, self.design, None).unwrap();
-        let mut settings = Settings::default();
-        if name == "poul" {
-            settings.model.insert("members".into(), 2.into());
-            settings.training.insert("epochs".into(), 25.into());
-        }
-        (learner(name).unwrap().train)(&data.check().unwrap(), &settings, Seed::new(3407), &Silent).unwrap()
+        let mut data = TrainingData::of(&self.train, &x, &self.policies, &self.policy, design, None).unwrap();
+        data.outcomes[0].prediction = m;
+        (learner(name).unwrap().train)(&data.check().unwrap(), &settings(name), seed, &Silent).unwrap()
+    }
+
+    /// Trains on the rows in another order.
+    fn train_shuffled(&self, name: &str) -> Trained {
+        let mut order: Vec<usize> = (0..self.train.n_rows()).collect();
+        order.shuffle(&mut Seed::new(9).rng());
+        let width = self.train.x.width();
+        let all = self.train.x.rows(0..self.train.n_rows());
+        let x: Vec<f32> = order.iter().flat_map(|row| all[row * width..][..width].to_vec()).collect();
+        let x = DenseRows::new(&x, width).unwrap();
+        let policy: Vec<u32> = order.iter().map(|row| self.policy[*row]).collect();
+        let values: Vec<f64> = order.iter().map(|row| self.train.outcomes[0][*row]).collect();
+        let outcomes = vec![OutcomeColumn { name: "y", values: &values, prediction: None }];
+        let data = TrainingData::new(&x, &self.policies, &policy, outcomes).check().unwrap();
+        (learner(name).unwrap().train)(&data, &settings(name), Seed::new(3407), &Silent).unwrap()
     }
 
     fn effects(&self, model: &dyn EffectModel) -> Vec<f32> {
@@ -108,6 +124,16 @@ impl World {
     }
 }
 
+/// A short fit.
+fn settings(name: &str) -> Settings {
+    let mut settings = Settings::default();
+    if name == "poul" {
+        settings.model.insert("members".into(), 2.into());
+        settings.training.insert("epochs".into(), 25.into());
+    }
+    settings
+}
+
 #[test]
 fn effects_are_closer_to_the_truth_than_those_of_simpler_learners() {
     let world = World::new("long-tail", 12_000, Design::Randomized);
@@ -127,6 +153,44 @@ fn the_right_design_is_as_good_as_randomisation() {
     let world = World::new("stratified", 12_000, Design::Stratified);
     let error = world.errors(&world.effects(&*world.train("poul").effects));
     assert!(error[0] < 0.55, "{error:?}");
+}
+
+/// Centring by the right propensity makes up for an outcome model that knows nothing.
+#[test]
+fn with_a_constant_outcome_model_the_wrong_design_ruins_effects() {
+    let world = World::new("observational", 12_000, Design::Observational);
+    let mean = world.train.outcomes[0].iter().sum::<f64>() / world.train.n_rows() as f64;
+    let constant = vec![mean; world.train.n_rows()];
+    let error_of = |design: Design, m: Option<&[f64]>| {
+        world.errors(&world.effects(&*world.train_as("poul", design, m, Seed::new(3407)).effects))
+    };
+    let right = error_of(Design::Observational, Some(&constant));
+    let wrong = error_of(Design::Randomized, Some(&constant));
+    let good = error_of(Design::Observational, None);
+    eprintln!("constant m: right design {right:.3?}, wrong {wrong:.3?}; good m {good:.3?}");
+    assert!(wrong[0] > 1.5 * right[0], "{wrong:?} against {right:?}");
+    assert!(right[0] < 1.0 && good[0] < right[0], "{good:?} against {right:?}");
+}
+
+/// Another order of rows is other folds and other batches: it matters as much as another seed does, and not more.
+#[test]
+fn the_order_of_rows_is_training_noise() {
+    let world = World::new("long-tail", 12_000, Design::Randomized);
+    let effects = |trained: Trained| world.effects(&*trained.effects);
+    let first = effects(world.train("poul"));
+    let shuffled = effects(world.train_shuffled("poul"));
+    let reseeded = effects(world.train_as("poul", Design::Randomized, None, Seed::new(1)));
+    let distance = |other: &[f32]| {
+        let squares: f64 = first.iter().zip(other).map(|(a, b)| f64::from(a - b).powi(2)).sum();
+        let size: f64 = world.truth.iter().map(|truth| truth * truth).sum();
+        (squares / size).sqrt()
+    };
+    let (by_order, by_seed) = (distance(&shuffled), distance(&reseeded));
+    eprintln!(
+        "effects differ by {by_order:.3} of their size in another order, by {by_seed:.3} under another seed"
+    );
+    assert!(by_order > 0.0 && by_order < 1.5 * by_seed, "{by_order} against {by_seed}");
+    assert!(by_order < 0.25, "{by_order}");
 }
 
 #[test]

@@ -49,11 +49,13 @@ pub(super) fn relative_errors(rows: Rows<'_>, totals: &Totals, n_bins: usize) ->
 }
 
 fn errors(bins: &[Bin]) -> (Option<f64>, Option<f64>) {
+    let largest = bins.iter().filter_map(|bin| bin.observed).fold(0.0_f64, |most, own| most.max(own.abs()));
     let (mut n_known, mut relative, mut absolute, mut size) = (0.0, 0.0, 0.0, 0.0);
     for (bin, observed) in bins.iter().filter_map(|bin| Some((bin, bin.observed?))) {
         let error = (bin.predicted - observed).abs();
         n_known += 1.0;
-        relative += error / observed.abs();
+        // Two arms of equal means differ by rounding alone: that is no effect to divide by.
+        relative += if observed.abs() <= 1e-9 * largest { f64::INFINITY } else { error / observed.abs() };
         absolute += error;
         size += observed.abs();
     }
