@@ -33,4 +33,6 @@ pub use experiment::{Experiment, Split};
 pub use result::{Cell, Comparison, Estimate, Failure, LearnerResult, Population};
 pub use run::{ComparisonRequest, compare};
 
+pub(crate) use experiment::Prepared;
+pub(crate) use part::Part;
 pub(crate) use stage::Named;
