@@ -7,15 +7,17 @@ use clap::{Args as ClapArgs, ValueEnum};
 use super::{PolicyArgs, RoleArgs};
 
 #[derive(ClapArgs)]
-#[command(after_help = "Examples:
+#[command(
+    after_help = "Settings of each learner stand in poul.toml under [learners.NAME.model] and [learners.NAME.training].
+A learner that fails is left out of the tables, and the exit code is 1. Ctrl-C keeps what is finished.
+
+Examples:
   poul compare rides/train.parquet --test rides/test.parquet --policies rides/policies.toml --outcome gmv
   poul compare rides.parquet --config poul.toml --time month --test-from 2025-06 --core 'core = 1' --all
   poul compare mail.csv --treatment segment --control 'No E-Mail' --outcome visit --learner poul,ridge
-  poul compare train.parquet --config poul.toml --schedule 1,3 --schedule 5,1 --core core --latex table.tex
-  poul compare train.parquet --config poul.toml --seeds 3 --json results.json --resume
-
-Settings of each learner stand in poul.toml under [learners.NAME.model] and [learners.NAME.training].
-A learner that fails is left out of the tables, and the exit code is 1. Ctrl-C keeps what is finished.")]
+  poul compare a.parquet --config poul.toml --schedule 1,3 --schedule 5,1 --core core --latex table.tex
+  poul compare a.parquet --config poul.toml --seeds 3 --json results.json --resume"
+)]
 pub(crate) struct Compare {
     /// Rows to train on: Parquet, CSV(.gz) or Arrow
     pub(crate) data: String,
@@ -89,16 +91,18 @@ pub(crate) struct Compare {
 }
 
 #[derive(ClapArgs)]
-#[command(after_help = "Examples:
-  poul tune rides/train.parquet --policies rides/policies.toml --outcome gmv --out poul.toml
-  poul tune train.parquet --config search.toml --learner t-learner --trials 30 --halving --out best.toml
-  poul tune train.parquet --config search.toml --preset paper-gmv --core 'core = 1' --out best.toml
-
-What is searched stands in the settings file:
+#[command(
+    after_help = "Settings are chosen by the validation R-loss, never by test rows. What is searched stands in the settings file:
   [tune]
   \"training.learning_rate\" = { low = 1e-4, high = 1e-2, scale = \"log\" }
   \"model.hidden\" = [[64], [128, 64]]
-Settings are chosen by the validation R-loss, never by test rows. The file written is ready for poul fit --config.")]
+The file written is ready for poul fit --config.
+
+Examples:
+  poul tune rides/train.parquet --policies rides/policies.toml --outcome gmv --out poul.toml
+  poul tune a.parquet --config search.toml --learner t-learner --trials 30 --halving --out best.toml
+  poul tune a.parquet --config search.toml --preset paper-gmv --core 'core = 1' --out best.toml"
+)]
 pub(crate) struct Tune {
     /// Rows to train and validate on: Parquet, CSV(.gz) or Arrow
     pub(crate) data: String,
