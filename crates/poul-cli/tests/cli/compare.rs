@@ -211,7 +211,7 @@ fn tune_finds_the_better_settings_and_fit_takes_them() {
     let more =
         ["--halving", "--resource", "epochs", "--threads", "1", "--out", "out/best.toml", "--json", "-"];
     assert_eq!(folder.json(&[&tune[..], &more].concat())["best"], 2);
-    folder.succeeds(&["check", "data.csv", "--config", "out/best.toml", "--permutations", "0"]);
+    folder.succeeds(&["check", "data.csv", "--config", "out/best.toml", "--permutations", "19"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::part::{Part, Setting, Table};
+use super::part::{Part, Setting, Table, in_file};
 use super::validation::Validation;
 use crate::data::{Budget, Columns, Encoder, Filter, Roles, Source, ValidEncoderParams};
 use crate::effect::{Settings, Trained};
@@ -83,7 +83,8 @@ impl<'a> Experiment<'a> {
         if let Some(Split::Filters(train, _)) = split {
             columns.population = Some(train.clone());
         }
-        let encoder = Encoder::fit(self.source, &columns, self.encoder, progress)?;
+        let encoder = Encoder::fit(self.source, &columns, self.encoder, progress);
+        let encoder = encoder.map_err(|error| in_file(error, self.source))?;
         encoder.notes().iter().for_each(|note| progress.warn(note));
         let table = Table::read(self.source, &columns, &encoder, self.policies, self.budget, progress)?;
         let all: Vec<u32> = (0..table.n_rows() as u32).collect();

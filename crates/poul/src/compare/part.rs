@@ -7,7 +7,7 @@ use crate::effect::TrainingData;
 use crate::net::{DenseRows, RowSource};
 use crate::nuisance::{SomeRows, StratumTable};
 use crate::policy::{Assigner, PolicySet};
-use crate::{Progress, Result, Seed};
+use crate::{Error, Kind, Progress, Result, Seed};
 
 /// Rows with the policy of each.
 pub(crate) struct Table {
@@ -25,10 +25,22 @@ impl Table {
         budget: &Budget,
         progress: &dyn Progress,
     ) -> Result<Self> {
-        let dataset = Dataset::read(source, columns, encoder, budget, progress)?;
+        let dataset = Dataset::read(source, columns, encoder, budget, progress);
+        let dataset = dataset.map_err(|error| in_file(error, source))?;
         let labels: Vec<&Labels> = dataset.treatment_labels.iter().collect();
-        let policy = Assigner::new(policies, columns).assign(&dataset.treatment, &labels, &dataset.rows)?;
+        let policy = Assigner::new(policies, columns).assign(&dataset.treatment, &labels, &dataset.rows);
+        let policy = policy.map_err(|error| in_file(error, source))?;
         Ok(Self { dataset, policy })
+    }
+
+    /// What is left of a budget beside the features of this table.
+    pub(crate) fn left_of(&self, budget: &Budget) -> Budget {
+        let mut left = budget.clone();
+        if !self.dataset.x.is_on_disk() {
+            let bytes = size_of_val(self.dataset.x.values()) as u64;
+            left.bytes = left.bytes.saturating_sub(bytes).max(1);
+        }
+        left
     }
 
     pub(crate) fn n_rows(&self) -> usize {
@@ -142,6 +154,14 @@ impl Part {
             self.populations.iter().map(|(text, mask)| (text.as_str(), mask.as_slice())).collect();
         data.rows = Some(&self.numbers);
         Ok(data)
+    }
+}
+
+/// Names the table in an error about its rows.
+pub(crate) fn in_file(error: Error, source: &Source) -> Error {
+    match source.files().first() {
+        Some(file) if error.kind() == Kind::Input => error.file(file),
+        _ => error,
     }
 }
 

@@ -223,7 +223,14 @@ fn other_table(
     let columns = columns.with_populations(request.core, source.schema())?;
     let columns = prepared.encoder.columns_for(columns, source.schema())?;
     let (encoder, policies) = (&prepared.encoder, experiment.policies);
-    let table = Table::read(source, &columns, encoder, policies, experiment.budget, progress)?;
+    let table = Table::read(
+        source,
+        &columns,
+        encoder,
+        policies,
+        &prepared.table.left_of(experiment.budget),
+        progress,
+    )?;
     match table.dataset.outcome_names == prepared.table.dataset.outcome_names {
         true => Ok(Some(table)),
         false => Err(Error::other("the test table has other outcomes")),
