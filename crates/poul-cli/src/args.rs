@@ -1,5 +1,6 @@
 //! The flags of every command, as typed. `settings` turns them into checked settings.
 
+mod compare;
 mod model;
 mod nuisance;
 
@@ -7,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::compare::{Compare, ResourceKind, SearchKind, Tune};
 pub(crate) use self::model::{Effect, Fit, Show};
 pub(crate) use self::nuisance::NuisanceArgs;
 
@@ -36,6 +38,10 @@ pub(crate) enum Command {
     Effect(Effect),
     /// Score predicted effects, a model's or anyone's: AUUC, Qini, calibration, with intervals
     Evaluate(Evaluate),
+    /// Learners side by side on the same test rows, with intervals and paired differences
+    Compare(Compare),
+    /// Search for settings by validation R-loss
+    Tune(Tune),
     /// What a model says of itself: learner, data, policies, settings, history
     Show(Show),
     /// Work with policy files: show, diff, distance, nearest

@@ -1,8 +1,10 @@
 //! `poul.toml`: reads its tables, and names the line of what is wrong in it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use poul::data::Roles;
+use poul::effect::Settings;
 use poul::{Error, Kind, Result};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -35,8 +37,11 @@ pub(crate) fn read(path: &Path) -> Result<DataSettings> {
             "data" => file.data(value, &mut settings)?,
             "model" => settings.learner.model = file.table("model", value)?,
             "training" => settings.learner.training = file.table("training", value)?,
+            "learners" => settings.learners = file.learners(value)?,
+            "compare" => settings.compare = file.table("compare", value)?,
+            "tune" => settings.tune = file.table("tune", value)?,
             unknown => {
-                let known = ["data", "model", "training"];
+                let known = ["data", "model", "training", "learners", "compare", "tune"];
                 let error = Error::unknown(Kind::Input, "table", unknown, "tables", known);
                 return Err(file.at(error, key.span().start));
             }
@@ -78,6 +83,34 @@ impl File<'_> {
                 Err(error.hint(format!("write `[{name}]`")))
             }
         }
+    }
+
+    /// `[learners.NAME.model]` and `[learners.NAME.training]`.
+    fn learners(&self, table: Spanned<DeValue<'_>>) -> Result<BTreeMap<String, Settings>> {
+        let start = table.span().start;
+        let mut learners = BTreeMap::new();
+        for (name, value) in self.table("learners", table)? {
+            let place = |error: Error| self.at(error, start).at(format!("[learners.{name}]"));
+            poul::model::learner(&name).map_err(place)?;
+            let entries = value.as_object().into_iter().flatten();
+            for (key, value) in entries {
+                let fits = match key.as_str() {
+                    "preset" => value.is_string(),
+                    "model" | "training" => value.is_object(),
+                    _ => false,
+                };
+                if !fits {
+                    let error = place(Error::input(format!("`{key}` does not belong here")));
+                    let hint = format!(
+                        "settings stand under [learners.{name}.model] and [learners.{name}.training]"
+                    );
+                    return Err(error.hint(hint));
+                }
+            }
+            let settings = Settings::deserialize(value);
+            learners.insert(name.clone(), settings.map_err(|error| place(Error::input(error.to_string())))?);
+        }
+        Ok(learners)
     }
 
     fn data(&self, table: Spanned<DeValue<'_>>, settings: &mut DataSettings) -> Result<()> {

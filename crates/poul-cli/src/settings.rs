@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use poul::data::{Budget, Design, EncoderParams, Roles, Source};
 use poul::effect::Settings;
+use poul::model::DEFAULT_LEARNER;
 use poul::policy::{ContextWeights, PolicySet, exposure_weights};
 use poul::{Error, Result};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::args::{self, Common, Fit, NuisanceArgs, PolicyArgs, RoleArgs};
 use crate::config;
@@ -28,6 +29,12 @@ pub(crate) struct DataSettings {
     pub(crate) encoder: EncoderParams,
     /// `[model]` and `[training]`.
     pub(crate) learner: Settings,
+    /// `[learners.NAME.model]` and `[learners.NAME.training]`.
+    pub(crate) learners: BTreeMap<String, Settings>,
+    /// `[compare]`, for that command to judge.
+    pub(crate) compare: Map<String, Value>,
+    /// `[tune]`, for that command to judge.
+    pub(crate) tune: Map<String, Value>,
 }
 
 /// Where the policies are defined, if anywhere.
@@ -189,8 +196,8 @@ impl PolicySource {
     }
 }
 
-/// The learner's name, if one is given, and its settings: the tables of the configuration file under the flags.
-pub(crate) fn learner(args: &Fit, file: &Settings) -> Result<(Option<String>, Settings)> {
+/// The learner that `[model]` names, if it does, and the settings of `[model]` and `[training]`.
+pub(crate) fn file_learner(file: &Settings) -> Result<(Option<String>, Settings)> {
     let mut settings = file.clone();
     let mut text_of = |key: &str| match settings.model.remove(key) {
         None => Ok(None),
@@ -198,7 +205,24 @@ pub(crate) fn learner(args: &Fit, file: &Settings) -> Result<(Option<String>, Se
         Some(_) => Err(Error::usage(format!("`{key}` must be a text")).at("[model]")),
     };
     let (learner, preset) = (text_of("learner")?, text_of("preset")?);
-    settings.preset = args.preset.clone().or(preset);
+    settings.preset = preset;
+    Ok((learner, settings))
+}
+
+/// The settings of one learner among several: `[learners.NAME]`, over `[model]` and `[training]` where those are of it.
+pub(crate) fn of_learner(data: &DataSettings, name: &str) -> Result<Settings> {
+    let (named, shared) = file_learner(&data.learner)?;
+    let own = data.learners.get(name).cloned().unwrap_or_default();
+    Ok(match named.as_deref().unwrap_or(DEFAULT_LEARNER) == name {
+        true => own.over(&shared),
+        false => own,
+    })
+}
+
+/// The learner's name, if one is given, and its settings: the tables of the configuration file under the flags.
+pub(crate) fn learner(args: &Fit, file: &Settings) -> Result<(Option<String>, Settings)> {
+    let (learner, mut settings) = file_learner(file)?;
+    settings.preset = args.preset.clone().or(settings.preset);
     let mut model =
         |key: &str, value: Option<Value>| value.map(|value| settings.model.insert(key.into(), value));
     model("members", args.members.map(Value::from));

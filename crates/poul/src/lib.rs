@@ -10,6 +10,7 @@
 
 pub mod baseline;
 pub mod check;
+pub mod compare;
 pub mod data;
 pub mod effect;
 pub mod evaluate;
@@ -19,6 +20,7 @@ pub mod net;
 pub mod nuisance;
 pub mod policy;
 pub mod simulate;
+pub mod tune;
 
 mod checkpoint;
 mod error;

@@ -1,6 +1,7 @@
 //! One file a command.
 
 mod check;
+mod compare;
 mod effect;
 mod evaluate;
 mod fit;
@@ -8,6 +9,7 @@ mod policy;
 mod quickstart;
 mod show;
 mod simulate;
+mod tune;
 
 use poul::{Error, Result};
 
@@ -42,6 +44,8 @@ fn dispatch(command: Command, typed: &[String], common: &Common, terminal: &Term
         Command::Effect(args) => effect::run(&args, terminal),
         Command::Show(args) => show::run(&args),
         Command::Evaluate(args) => evaluate::run(&args, common, terminal),
+        Command::Compare(args) => compare::run(&args, common, terminal),
+        Command::Tune(args) => tune::run(&args, common, terminal),
         Command::Policy(args) => policy::run(&args),
     }
 }

@@ -33,6 +33,11 @@ fn metrics_page() {
 }
 
 #[test]
+fn compare_page() {
+    check_page("compare.md");
+}
+
+#[test]
 fn links_lead_somewhere() {
     for entry in std::fs::read_dir(book()).expect("the book").flatten() {
         let text = std::fs::read_to_string(entry.path()).expect("a page");

@@ -6,6 +6,7 @@ mod bad_policies;
 mod bad_usage;
 mod book;
 mod check;
+mod compare;
 mod evaluate;
 mod harness;
 mod help;

@@ -124,6 +124,16 @@ impl Buffers {
 pub struct Draws(Vec<Vec<f64>>);
 
 impl Draws {
+    /// Measurements by draw, NaN where undefined.
+    pub fn of(values: Vec<Vec<f64>>) -> Self {
+        Self(values)
+    }
+
+    /// Measurements by draw, NaN where undefined.
+    pub fn values(&self) -> &[Vec<f64>] {
+        &self.0
+    }
+
     /// The percentile interval of measurement `column`; `None` unless nine draws in ten defined it.
     pub fn interval(&self, column: usize, level: f64) -> Option<Interval> {
         let mut values = self.defined(column)?;

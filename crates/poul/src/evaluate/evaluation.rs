@@ -138,18 +138,8 @@ fn pool(
         [] => return Ok(None),
         [(_, alone)] => alone.metrics.clone(),
         _ => {
-            // One ratio of the arms for all policies, the control rows keeping their total weight.
-            let total =
-                |arm: usize| usable.iter().map(|(effects, _)| sizes[effects.policy].mass[arm]).sum::<f64>();
-            let ratio = total(0) / total(1);
-            let pairs: Result<Vec<Pair>> = usable
-                .iter()
-                .map(|(effects, _)| {
-                    let [control, treated] = sizes[effects.policy].mass;
-                    Pair::new(table, &table.outcomes[outcome], effects, Some(treated * ratio / control))
-                })
-                .collect();
-            measure(&Pair::stack(pairs?), params, progress)?
+            let effects: Vec<&Effects<'_>> = usable.iter().map(|(effects, _)| *effects).collect();
+            measure(&stacked(table, outcome, &effects, sizes)?, params, progress)?
         }
     };
     let n_left_out = members.len() - usable.len();
@@ -162,6 +152,22 @@ fn pool(
         against: table.policies[table.against].clone(),
         metrics,
     }))
+}
+
+/// The comparisons of several policies stacked: one ratio of the arms for all, the control rows keeping their total weight.
+pub(super) fn stacked(
+    table: &Scored<'_>,
+    outcome: usize,
+    usable: &[&Effects<'_>],
+    sizes: &[ArmSizes],
+) -> Result<Pair> {
+    let total = |arm: usize| usable.iter().map(|effects| sizes[effects.policy].mass[arm]).sum::<f64>();
+    let ratio = total(0) / total(1);
+    let pair = |effects: &&Effects<'_>| {
+        let [control, treated] = sizes[effects.policy].mass;
+        Pair::new(table, &table.outcomes[outcome], effects, Some(treated * ratio / control))
+    };
+    Ok(Pair::stack(usable.iter().map(pair).collect::<Result<_>>()?))
 }
 
 /// Every metric of one comparison.

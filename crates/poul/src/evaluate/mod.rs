@@ -40,6 +40,7 @@ mod params;
 mod ranked;
 mod rate;
 mod reading;
+mod readings;
 mod resample;
 mod residual;
 mod result;
@@ -62,6 +63,7 @@ pub use gain_curve::gain_curve;
 pub use params::{CostPair, Params, ValidParams};
 pub use ranked::{Ranked, Rows, Totals};
 pub use rate::{Rate, rate, rate_autoc, rate_qini};
+pub use readings::{Metric, Readings, readings};
 pub use residual::{constant_effect, r_loss, r_score};
 pub use result::{
     CostResult, CurvePoint, Evaluation, Interval, Metrics, PolicyResult, PooledResult, TopShare,

@@ -1,0 +1,202 @@
+//! `poul compare`: learners side by side on the same test rows.
+
+mod latex;
+mod layout;
+mod markdown;
+mod settings;
+mod split;
+mod summary;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use poul::compare::{ComparisonRequest, Entrant, Experiment, Schedule, compare, default_learners};
+use poul::data::{Columns, Need, Source};
+use poul::effect::Question;
+use poul::evaluate::Bootstrap;
+use poul::model::{CheckpointPlan, DEFAULT_LEARNER, LEARNERS, learner};
+use poul::policy::PolicySet;
+use poul::{AtomicFile, Checkpoint, Error, Kind, Progress, Result, Seed};
+
+use self::settings::CompareSettings;
+use self::split::{TestPart, TestTable};
+use crate::args::{Common, Compare};
+use crate::commands::{JsonTarget, about_data, check, show};
+use crate::interrupt;
+use crate::progress::Terminal;
+use crate::settings::{DataSettings, budget, of_learner};
+
+pub(crate) fn run(args: &Compare, common: &Common, terminal: &Terminal) -> Result<()> {
+    let mut data = DataSettings::load(&args.roles, &args.policy_files)?;
+    let settings = CompareSettings::new(args, &data)?;
+    let entrants = entrants(args, &settings, &data)?;
+    let json = JsonTarget::open(args.json.as_deref())?;
+    let markdown = args.markdown.as_ref().map(AtomicFile::create).transpose()?;
+    let latex = args.latex.as_ref().map(AtomicFile::create).transpose()?;
+    tell_unused(&data, terminal);
+
+    let encoder = std::mem::take(&mut data.encoder).check()?;
+    let source = Source::open(&args.data)?;
+    let test = args.test.as_deref().map(|location| TestTable::open(location, &data.roles)).transpose()?;
+    let truth = args.truth.as_deref().map(Source::open).transpose()?;
+    let strata_table = strata_table(args.strata_table.as_ref(), &data)?;
+    let columns = data.roles.check(source.schema(), Need::FIT);
+    let columns = columns.map_err(|error| about_data(error, &args.data))?;
+    let part = TestPart::new(&settings, test.as_ref(), &data.roles, &source)?;
+    let mut policies = check::policies(&data, &source, &columns, terminal)?;
+    if let (Some(test), None) = (&test, &data.policies.policies) {
+        policies = policies.union(&PolicySet::from_data(&test.source, &test.columns, None, terminal)?)?;
+    }
+    let (policies, control) = control(&data, policies, &columns)?;
+    let folder = args.work.clone().unwrap_or_else(|| work_folder(args.json.as_deref()));
+    tell_checkpoint(&folder, args.resume, terminal);
+    let request = ComparisonRequest {
+        experiment: Experiment {
+            source: &source,
+            roles: &data.roles,
+            columns: &columns,
+            policies: &policies,
+            control: &control,
+            strata_table: strata_table.as_ref(),
+            encoder: &encoder,
+            budget: &budget(common)?,
+            seed: common.seed,
+            validation_share: settings.validation_share,
+        },
+        split: part.split(),
+        entrants: &entrants,
+        seeds: settings.seeds,
+        reference: settings.reference.as_deref(),
+        policies: &args.policy,
+        allow_unseen: args.allow_unseen,
+        core: settings.core.as_deref(),
+        truth: truth.as_ref(),
+        bootstrap: Bootstrap { draws: settings.draws, level: settings.level, seed: Seed::new(common.seed) },
+        checkpoint: Some(CheckpointPlan { folder: &folder, resume: args.resume, steps_between: None }),
+    };
+    interrupt::listen()?;
+    let comparison = compare(&request, terminal).map_err(|error| match error.kind() {
+        Kind::Cancelled => stopped(&folder),
+        _ => error,
+    })?;
+    for (file, text) in [(markdown, markdown::tables(&comparison)), (latex, latex::tables(&comparison))] {
+        if let Some(file) = file {
+            write(file, &text)?;
+        }
+    }
+    json.write(&comparison, || summary::of(&comparison))?;
+    match comparison.failures.first() {
+        None => {
+            if let Err(error) = Checkpoint::remove(&folder) {
+                terminal.warn(&error.to_string());
+            }
+            Ok(())
+        }
+        Some(failure) => {
+            let n = comparison.failures.len();
+            let what =
+                format!("{n} of {} learners failed; {}: {}", entrants.len(), failure.label, failure.error);
+            let hint = failure.hint.as_deref().unwrap_or("see the warnings above");
+            Err(Error::other(what).hint(format!("{hint}; --resume keeps the learners that are finished")))
+        }
+    }
+}
+
+/// What takes part: the learners asked for, the method's own by every schedule.
+fn entrants(args: &Compare, settings: &CompareSettings, data: &DataSettings) -> Result<Vec<Entrant>> {
+    let names: Vec<String> = match (args.all, settings.learner.as_slice()) {
+        (true, _) => LEARNERS.iter().map(|learner| learner.name.to_owned()).collect(),
+        (false, []) => default_learners().into_iter().map(str::to_owned).collect(),
+        (false, names) => names.to_vec(),
+    };
+    if !settings.schedule.is_empty() && !names.iter().any(|name| name == DEFAULT_LEARNER) {
+        let error = Error::usage(format!(
+            "schedules are of the learner `{DEFAULT_LEARNER}`, which does not take part"
+        ));
+        return Err(error.hint(format!("add --learner {DEFAULT_LEARNER}")));
+    }
+    let mut entrants = Vec::new();
+    for name in &names {
+        let learner = learner(name)?;
+        let own = of_learner(data, name)?;
+        if name != DEFAULT_LEARNER || settings.schedule.is_empty() {
+            entrants.push(Entrant::new(learner, &own)?);
+            continue;
+        }
+        for schedule in &settings.schedule {
+            let schedule: Schedule = schedule.parse()?;
+            entrants.push(Entrant::scheduled(learner, &own, schedule, settings.core.as_deref())?);
+        }
+    }
+    Ok(entrants)
+}
+
+/// The policies, with the control among them.
+pub(super) fn control(
+    data: &DataSettings,
+    policies: PolicySet,
+    columns: &Columns,
+) -> Result<(PolicySet, String)> {
+    match &data.roles.control {
+        // A combination may be written in any order.
+        Some(name) if columns.factorial && policies.index(name).is_none() => {
+            let question = Question { policies: Vec::new(), against: Some(name.clone()) };
+            let asked = question.ask(&policies, true).map_err(|error| error.at("control"))?;
+            let name = asked.policies.name(asked.against).to_owned();
+            Ok((asked.policies, name))
+        }
+        _ => match check::control(data, &policies)? {
+            Some(name) => Ok((policies, name)),
+            None => Err(Error::usage("no policy is called `control`")
+                .hint("name the policy that others are compared with: --control NAME")),
+        },
+    }
+}
+
+/// The designed probabilities, flags before the file.
+pub(super) fn strata_table(flag: Option<&PathBuf>, data: &DataSettings) -> Result<Option<Source>> {
+    let path = flag.or(data.strata_table.as_ref());
+    path.map(|path| Source::open(&path.to_string_lossy())).transpose()
+}
+
+/// Says which settings of the file play no part here.
+pub(super) fn tell_unused(data: &DataSettings, terminal: &Terminal) {
+    if !data.baseline_data.is_empty() {
+        terminal.warn("`baseline_data` plays no part here: every learner sees the same rows");
+    }
+}
+
+pub(super) fn tell_checkpoint(folder: &Path, resume: bool, terminal: &Terminal) {
+    let shown = folder.display();
+    match (Checkpoint::exists(folder), resume) {
+        (true, false) => terminal.warn(&format!(
+            "{shown} is left from work that was stopped; this work starts afresh and replaces it, --resume goes on from it"
+        )),
+        (false, true) => terminal.warn(&format!("there is nothing in {shown}: starting from the beginning")),
+        _ => {}
+    }
+}
+
+/// Somebody pressed Ctrl-C: what was kept, and the command that goes on.
+pub(super) fn stopped(folder: &Path) -> Error {
+    if !Checkpoint::exists(folder) {
+        return Error::cancelled().hint("nothing was finished: there is nothing to go on from");
+    }
+    let mut words: Vec<String> = std::env::args().skip(1).map(|word| show::quoted(&word)).collect();
+    if !words.iter().any(|word| word == "--resume") {
+        words.push("--resume".to_owned());
+    }
+    Error::cancelled().file(folder).hint(format!("go on with: poul {}", words.join(" ")))
+}
+
+fn work_folder(json: Option<&str>) -> PathBuf {
+    match json {
+        Some(path) if path != "-" => Checkpoint::beside(path),
+        _ => Checkpoint::beside("poul-compare"),
+    }
+}
+
+pub(super) fn write(mut file: AtomicFile, text: &str) -> Result<()> {
+    file.write_all(text.as_bytes()).map_err(|error| Error::output(file.path(), error))?;
+    file.commit()
+}

@@ -1,0 +1,82 @@
+//! The paper's tables as Markdown: Table 1, and the detailed tables where a learner takes part by several schedules.
+
+use poul::compare::{Comparison, LearnerResult};
+
+use super::layout::{Layout, METRICS, metric_name, policy_name};
+
+pub(super) fn tables(comparison: &Comparison) -> String {
+    let layout = Layout::new(comparison);
+    let mut text = format!(
+        "Effects against `{}`; {} test rows; intervals at {:.0} % in brackets; the best of each column is bold.\n",
+        comparison.against,
+        comparison.test_rows,
+        100.0 * comparison.level
+    );
+    for outcome in &layout.outcomes {
+        text += &format!("\n### {outcome}\n\n");
+        text += &table(&layout, outcome, &layout.selected(), false);
+    }
+    if layout.has_details() {
+        let all: Vec<&LearnerResult> = comparison.learners.iter().collect();
+        for outcome in &layout.outcomes {
+            text += &format!("\n### {outcome}, by training schedule\n\n");
+            text += &table(&layout, outcome, &all, true);
+        }
+    }
+    for failure in &comparison.failures {
+        text += &format!("\n{} failed: {}\n", failure.label, escaped(&failure.error));
+    }
+    text
+}
+
+fn table(layout: &Layout<'_>, outcome: &str, rows: &[&LearnerResult], detailed: bool) -> String {
+    let mut heading = vec!["learner".to_owned()];
+    if detailed {
+        heading.push("epochs (global, core)".to_owned());
+    }
+    heading.push("validation R-loss".to_owned());
+    for group in &layout.groups {
+        for metric in METRICS {
+            let arrow = if metric.rises() { "↑" } else { "↓" };
+            let policy = policy_name(group.policy.as_deref());
+            heading.push(escaped(&format!(
+                "{}, {policy}: {} {arrow}",
+                group.population,
+                metric_name(metric)
+            )));
+        }
+    }
+    let mut text = line(&heading);
+    let rule = |index: usize| if index == 0 { "---" } else { "---:" }.to_owned();
+    text += &line(&(0..heading.len()).map(rule).collect::<Vec<_>>());
+    for row in rows {
+        let mut cells = vec![row.learner.clone()];
+        if detailed {
+            cells.push(row.schedule.map_or_else(|| "–".to_owned(), |schedule| schedule.to_string()));
+        }
+        cells.push(row.validation_r_loss.map_or_else(|| "–".to_owned(), |loss| format!("{loss:.5}")));
+        for group in &layout.groups {
+            for metric in METRICS {
+                let Some(estimate) = layout.estimate(row, outcome, group, metric) else {
+                    cells.push("–".to_owned());
+                    continue;
+                };
+                let value = format!("{:.3}", estimate.value);
+                let best = layout.is_best(rows, estimate.value, outcome, group, metric);
+                let value = if best { format!("**{value}**") } else { value };
+                let interval = estimate.interval.map(|[low, high]| format!(" [{low:.3}, {high:.3}]"));
+                cells.push(value + &interval.unwrap_or_default());
+            }
+        }
+        text += &line(&cells);
+    }
+    text
+}
+
+fn line(cells: &[String]) -> String {
+    format!("| {} |\n", cells.join(" | "))
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}

@@ -1,0 +1,145 @@
+//! A comparison for a person: who is best where, and by how much.
+
+use std::collections::BTreeMap;
+
+use poul::compare::{Cell, Comparison, LearnerResult};
+use poul::evaluate::Metric;
+
+use crate::number::{count, optional};
+use crate::table::{Table, shortened};
+
+use super::layout::policy_name;
+
+/// With more policies than this only all together are shown; the JSON has each.
+const MOST_POLICIES: usize = 6;
+
+pub(super) fn of(comparison: &Comparison) -> String {
+    let mut text = format!(
+        "{} rows to train on, {} to validate, {} to test\n",
+        count(comparison.train_rows as u64),
+        count(comparison.validation_rows as u64),
+        count(comparison.test_rows as u64)
+    );
+    if comparison.validation_rows > 0 && !comparison.learners.is_empty() {
+        text += &format!("\n{}", losses(comparison));
+    }
+    for population in &comparison.populations {
+        let Some(first) = comparison.learners.first() else { break };
+        let mut outcomes: Vec<&str> = Vec::new();
+        for cell in &first.cells {
+            if !outcomes.contains(&cell.outcome.as_str()) {
+                outcomes.push(&cell.outcome);
+            }
+        }
+        for outcome in outcomes {
+            let rows = count(population.rows as u64);
+            text += &format!("\n{outcome}, {} population ({rows} rows)\n", population.name);
+            text += &table(comparison, &population.name, outcome);
+        }
+    }
+    text + &footer(comparison)
+}
+
+fn losses(comparison: &Comparison) -> String {
+    let mut table = Table::new(["learner", "validation R-loss", "sd over seeds", ""]);
+    for learner in &comparison.learners {
+        let several = comparison.learners.iter().filter(|other| other.learner == learner.learner).count() > 1;
+        table.row([
+            learner.label.clone(),
+            learner.validation_r_loss.map_or_else(|| "–".to_owned(), |loss| format!("{loss:.5}")),
+            optional(learner.validation_r_loss_seed_sd),
+            if several && learner.selected { "selected" } else { "" }.to_owned(),
+        ]);
+    }
+    table.to_string()
+}
+
+/// Policies, and within each the learners.
+fn table(comparison: &Comparison, population: &str, outcome: &str) -> String {
+    let reference = comparison.reference.as_deref().unwrap_or("–");
+    let against = format!("vs {reference}");
+    let of = |learner: &'_ LearnerResult| -> Vec<Cell> {
+        let own =
+            learner.cells.iter().filter(|cell| cell.population == population && cell.outcome == outcome);
+        own.cloned().collect()
+    };
+    let Some(first) = comparison.learners.first().map(of) else { return String::new() };
+    let has_truth = first.iter().any(|cell| cell.metric(Metric::NormalisedPehe).is_some());
+    let many = first.iter().filter(|cell| cell.policy.is_some()).count() > MOST_POLICIES;
+    let mut table =
+        Table::new(["policy", "learner", "AUUC", "interval", &against, "interval", "Qini", "MAPE", "wMAPE"])
+            .left(2);
+    if has_truth {
+        table = table.with(["nPEHE".to_owned(), against.clone(), "interval".to_owned()]);
+    }
+    for cell in first.iter().filter(|cell| !many || cell.policy.is_none()) {
+        for learner in &comparison.learners {
+            let Some(cell) = learner.cell(population, outcome, cell.policy.as_deref()) else { continue };
+            let value = |metric: Metric| optional(cell.metric(metric).map(|own| own.value));
+            let auuc = cell.metric(Metric::Auuc);
+            let cells = [
+                shortened(&policy_name(cell.policy.as_deref())),
+                learner.label.clone(),
+                value(Metric::Auuc),
+                interval(auuc.and_then(|own| own.interval)),
+                signed(auuc.and_then(|own| own.difference)),
+                interval(auuc.and_then(|own| own.difference_interval)),
+                value(Metric::Qini),
+                value(Metric::Mape),
+                value(Metric::Wmape),
+            ];
+            let pehe = cell.metric(Metric::NormalisedPehe);
+            let more = has_truth.then(|| {
+                [
+                    value(Metric::NormalisedPehe),
+                    signed(pehe.and_then(|own| own.difference)),
+                    interval(pehe.and_then(|own| own.difference_interval)),
+                ]
+            });
+            table.row_with(cells, more.into_iter().flatten());
+        }
+    }
+    table.to_string()
+}
+
+fn footer(comparison: &Comparison) -> String {
+    let mut text = format!("\nEffects are against {}; ", comparison.against);
+    text += &match comparison.draws {
+        0 => "no intervals were drawn".to_owned(),
+        draws => format!(
+            "intervals at {:.0} % by {draws} draws of the test rows, the same for every learner",
+            100.0 * comparison.level
+        ),
+    };
+    text += &match comparison.seeds.len() {
+        1 => ".\n".to_owned(),
+        n => format!("; values are means over {n} seeds.\n"),
+    };
+    text += "A random ranking has AUUC 0.5 (−0.5 where the effect is negative). Less is better of R-loss, MAPE and PEHE.\n";
+    let mut notes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for learner in &comparison.learners {
+        for note in &learner.notes {
+            notes.entry(note).or_default().push(&learner.label);
+        }
+    }
+    comparison.notes.iter().for_each(|note| text += &format!("note: {note}\n"));
+    notes.iter().for_each(|(note, learners)| text += &format!("note: {}: {note}\n", learners.join(", ")));
+    for failure in &comparison.failures {
+        text += &format!("FAILED: {}: {}\n", failure.label, failure.error);
+    }
+    text
+}
+
+fn interval(ends: Option<[f64; 2]>) -> String {
+    ends.map_or_else(
+        || "–".to_owned(),
+        |[low, high]| format!("{} … {}", optional(Some(low)), optional(Some(high))),
+    )
+}
+
+fn signed(difference: Option<f64>) -> String {
+    match difference {
+        Some(value) if value > 0.0 => format!("+{}", optional(Some(value))),
+        value => optional(value),
+    }
+}

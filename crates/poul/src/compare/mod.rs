@@ -1,0 +1,38 @@
+//! Learners side by side: the same rows, the same validation, the same draws of the test rows.
+//!
+//! [`compare`] trains every [`Entrant`] with every seed on the training rows, measures it on the test rows, and gives each
+//! metric an interval and, by the same bootstrap draws, its difference to a reference learner. Nothing is chosen by the
+//! test rows: where a learner takes part under several settings, the one of least validation R-loss is selected.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `experiment` | data made ready once for all learners |
+//! | `part` | a table and parts of its rows |
+//! | `validation` | the R-loss that settings are chosen by |
+//! | `entrant` | a learner under settings, by a schedule of epochs |
+//! | `test_rows` | the rows that learners are tested on |
+//! | `truth` | true effects, where they are known |
+//! | `run` | the whole, resumable |
+//! | `summary` | readings of all seeds as estimates and differences |
+//! | `result` | what was found |
+//! | `stage` | progress of one learner among several |
+
+mod entrant;
+mod experiment;
+mod part;
+mod result;
+mod run;
+mod stage;
+mod summary;
+mod test_rows;
+mod truth;
+mod validation;
+
+pub use entrant::{DEFAULT_LEARNERS, Entrant, Schedule, default_learners};
+pub use experiment::{Experiment, Split};
+pub use result::{Cell, Comparison, Estimate, Failure, LearnerResult, Population};
+pub use run::{ComparisonRequest, compare};
+
+pub(crate) use experiment::Prepared;
+pub(crate) use part::Part;
+pub(crate) use stage::Named;

@@ -1,0 +1,193 @@
+//! A table that is read and encoded once, and parts of its rows in the form that learners take.
+
+use rand::seq::SliceRandom;
+
+use crate::data::{Budget, Columns, Dataset, Design, Encoder, Labels, Source};
+use crate::effect::TrainingData;
+use crate::net::{DenseRows, RowSource};
+use crate::nuisance::{SomeRows, StratumTable};
+use crate::policy::{Assigner, PolicySet};
+use crate::{Error, Kind, Progress, Result, Seed};
+
+/// Rows with the policy of each.
+pub(crate) struct Table {
+    pub(crate) dataset: Dataset,
+    pub(crate) policy: Vec<u32>,
+}
+
+impl Table {
+    /// Reads the rows; the features of `columns` are those of the encoder.
+    pub(crate) fn read(
+        source: &Source,
+        columns: &Columns,
+        encoder: &Encoder,
+        policies: &PolicySet,
+        budget: &Budget,
+        progress: &dyn Progress,
+    ) -> Result<Self> {
+        let dataset = Dataset::read(source, columns, encoder, budget, progress);
+        let dataset = dataset.map_err(|error| in_file(error, source))?;
+        let labels: Vec<&Labels> = dataset.treatment_labels.iter().collect();
+        let policy = Assigner::new(policies, columns).assign(&dataset.treatment, &labels, &dataset.rows);
+        let policy = policy.map_err(|error| in_file(error, source))?;
+        Ok(Self { dataset, policy })
+    }
+
+    /// What is left of a budget beside the features of this table.
+    pub(crate) fn left_of(&self, budget: &Budget) -> Budget {
+        let mut left = budget.clone();
+        if !self.dataset.x.is_on_disk() {
+            let bytes = size_of_val(self.dataset.x.values()) as u64;
+            left.bytes = left.bytes.saturating_sub(bytes).max(1);
+        }
+        left
+    }
+
+    pub(crate) fn n_rows(&self) -> usize {
+        self.policy.len()
+    }
+
+    /// The encoded features.
+    pub(crate) fn x(&self) -> Result<DenseRows<'_>> {
+        DenseRows::new(self.dataset.x.values(), self.dataset.x.width())
+    }
+
+    /// Some of the rows, by number.
+    pub(crate) fn part(&self, rows: Vec<u32>) -> Part {
+        let data = &self.dataset;
+        let floats = |values: &Vec<f64>| pick(values, &rows);
+        Part {
+            policy: pick(&self.policy, &rows),
+            outcomes: data.outcomes.iter().map(floats).collect(),
+            predictions: data.predictions.iter().map(|(of, values)| (*of, pick(values, &rows))).collect(),
+            weight: data.weight.as_ref().map(floats),
+            cluster: data.cluster.as_ref().map(|codes| renumbered(&pick(codes, &rows))),
+            stratum: data.stratum.as_ref().map(|codes| pick(codes, &rows)),
+            propensity: data.propensity.iter().map(|values| pick(values, &rows)).collect(),
+            populations: data
+                .populations
+                .iter()
+                .map(|(text, mask)| (text.clone(), pick(mask, &rows)))
+                .collect(),
+            numbers: pick(&data.rows, &rows),
+            rows,
+        }
+    }
+
+    /// Marks a share of the units (clusters, or rows) among `rows`, at random.
+    pub(crate) fn draw_units(&self, rows: &[u32], share: f64, seed: Seed) -> Vec<bool> {
+        let unit: Vec<u32> = match &self.dataset.cluster {
+            Some(cluster) => renumbered(&pick(cluster, rows)),
+            None => (0..rows.len() as u32).collect(),
+        };
+        let n_units = unit.iter().max().map_or(0, |last| *last as usize + 1);
+        let mut order: Vec<u32> = (0..n_units as u32).collect();
+        order.shuffle(&mut seed.rng());
+        let n_drawn = (share * n_units as f64).round() as usize;
+        let mut is_drawn = vec![false; n_units];
+        order.iter().take(n_drawn).for_each(|unit| is_drawn[*unit as usize] = true);
+        unit.iter().map(|unit| is_drawn[*unit as usize]).collect()
+    }
+}
+
+/// Some rows of a [`Table`].
+pub(crate) struct Part {
+    /// Their numbers in the table.
+    pub(crate) rows: Vec<u32>,
+    pub(crate) policy: Vec<u32>,
+    pub(crate) outcomes: Vec<Vec<f64>>,
+    pub(crate) predictions: Vec<(usize, Vec<f64>)>,
+    pub(crate) weight: Option<Vec<f64>>,
+    pub(crate) cluster: Option<Vec<u32>>,
+    pub(crate) stratum: Option<Vec<u32>>,
+    pub(crate) propensity: Vec<Vec<f32>>,
+    pub(crate) populations: Vec<(String, Vec<bool>)>,
+    /// Their numbers in the source.
+    pub(crate) numbers: Vec<u64>,
+}
+
+/// What all parts of an experiment share.
+pub(crate) struct Setting<'a> {
+    pub(crate) policies: &'a PolicySet,
+    pub(crate) control: usize,
+    pub(crate) design: Design,
+    pub(crate) strata_table: Option<StratumTable>,
+}
+
+impl Part {
+    pub(crate) fn n_rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(crate) fn weight_of(&self, row: usize) -> f64 {
+        self.weight.as_ref().map_or(1.0, |weight| weight[row])
+    }
+
+    /// The features of these rows.
+    pub(crate) fn x<'a>(&'a self, all: &'a dyn RowSource) -> SomeRows<'a> {
+        SomeRows { x: all, rows: &self.rows }
+    }
+
+    /// What a learner is given; `x` are the features of these rows.
+    pub(crate) fn training_data<'a>(
+        &'a self,
+        table: &'a Table,
+        x: &'a dyn RowSource,
+        setting: &'a Setting<'a>,
+    ) -> Result<TrainingData<'a>> {
+        let control = Some(setting.control);
+        let mut data =
+            TrainingData::of(&table.dataset, x, setting.policies, &self.policy, setting.design, control)?;
+        for (idx, outcome) in data.outcomes.iter_mut().enumerate() {
+            outcome.values = &self.outcomes[idx];
+            let own = self.predictions.iter().find(|(of, _)| *of == idx);
+            outcome.prediction = own.map(|(_, values)| values.as_slice());
+        }
+        for (given, values) in data.propensity.iter_mut().zip(&self.propensity) {
+            given.values = values;
+        }
+        data.weight = self.weight.as_deref();
+        data.cluster = self.cluster.as_deref();
+        data.stratum = self.stratum.as_deref();
+        data.stratum_table = setting.strata_table.as_ref();
+        data.populations =
+            self.populations.iter().map(|(text, mask)| (text.as_str(), mask.as_slice())).collect();
+        data.rows = Some(&self.numbers);
+        Ok(data)
+    }
+}
+
+/// Names the table in an error about its rows.
+pub(crate) fn in_file(error: Error, source: &Source) -> Error {
+    match source.files().first() {
+        Some(file) if error.kind() == Kind::Input => error.file(file),
+        _ => error,
+    }
+}
+
+pub(crate) fn pick<T: Copy>(values: &[T], rows: &[u32]) -> Vec<T> {
+    rows.iter().map(|row| values[*row as usize]).collect()
+}
+
+/// Codes 0, 1, … in the order of the old ones, without gaps.
+fn renumbered(codes: &[u32]) -> Vec<u32> {
+    let largest = codes.iter().max().map_or(0, |last| *last as usize + 1);
+    let mut number = vec![0_u32; largest];
+    codes.iter().for_each(|code| number[*code as usize] = 1);
+    let mut n_codes = 0;
+    for slot in &mut number {
+        (*slot, n_codes) = (n_codes, n_codes + *slot);
+    }
+    codes.iter().map(|code| number[*code as usize]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_lose_their_gaps_and_keep_their_order() {
+        assert_eq!(renumbered(&[7, 2, 7, 4]), [2, 0, 2, 1]);
+        assert_eq!(renumbered(&[]), [] as [u32; 0]);
+    }
+}

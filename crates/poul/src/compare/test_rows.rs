@@ -1,0 +1,255 @@
+//! The rows that learners are tested on: which policies are compared, and how a learner's effects do on them.
+
+use super::part::{Part, Setting, Table, pick};
+use super::result::Population;
+use super::truth::Truth;
+use crate::data::Source;
+use crate::effect::{EffectModel, Support};
+use crate::evaluate::{Effects, Metric, Outcome, Readings, Scored, ValidParams, readings};
+use crate::nuisance::SomeRows;
+use crate::policy::PolicySet;
+use crate::{Error, Progress, Result};
+
+/// Pairs of row and policy scored together, about.
+const BLOCK_PAIRS: usize = 1 << 19;
+/// Fewer rows of a policy cannot be measured.
+const FEWEST_ROWS: u64 = 2;
+
+/// Test rows, ready to be scored by any learner.
+pub(crate) struct TestRows<'a> {
+    table: &'a Table,
+    part: Part,
+    /// The policies that are compared, as indices into the setting's.
+    pub(crate) targets: Vec<usize>,
+    truth: Option<Truth>,
+    /// The populations: their names, and their rows by place in `part`.
+    populations: Vec<(Population, Vec<u32>)>,
+    /// What was left out, and why.
+    pub(crate) notes: Vec<String>,
+}
+
+/// What is asked of the test rows.
+pub(crate) struct TestQuestion<'a> {
+    /// Policies by name; all that were run on test rows where there is none.
+    pub(crate) policies: &'a [String],
+    /// Whether policies on atoms that no training row carried are scored.
+    pub(crate) allow_unseen: bool,
+    /// The expression of the core population.
+    pub(crate) core: Option<&'a str>,
+    pub(crate) truth: Option<&'a Source>,
+    /// Most bytes of effects in memory.
+    pub(crate) bytes: u64,
+}
+
+impl<'a> TestRows<'a> {
+    /// Chooses the policies and reads the truth. `train` are the rows that learners saw.
+    pub(crate) fn new(
+        table: &'a Table,
+        rows: Vec<u32>,
+        train: &Part,
+        setting: &Setting<'_>,
+        question: &TestQuestion<'_>,
+    ) -> Result<Self> {
+        let part = table.part(rows);
+        let mut notes = Vec::new();
+        let targets = targets(&part, train, setting, question, &mut notes)?;
+        let n_columns = targets.len() * part.outcomes.len();
+        let needed = (part.n_rows() as u64).saturating_mul(n_columns as u64).saturating_mul(8);
+        if needed > question.bytes {
+            let gib = |bytes: u64| bytes as f64 / (1_u64 << 30) as f64;
+            let what =
+                format!("the effects to compare take {:.1} GiB of {:.1}", gib(needed), gib(question.bytes));
+            return Err(Error::usage(what).hint("choose policies with --policy, or raise --memory"));
+        }
+        let outcomes = &table.dataset.outcome_names;
+        let (policies, against) = (setting.policies, setting.control);
+        let truth = question
+            .truth
+            .map(|source| Truth::read(source, policies, &targets, against, outcomes, &part.numbers));
+        let populations = populations(&part, question.core)?;
+        Ok(Self { table, targets, truth: truth.transpose()?, populations, notes, part })
+    }
+
+    pub(crate) fn n_rows(&self) -> usize {
+        self.part.n_rows()
+    }
+
+    pub(crate) fn populations(&self) -> Vec<Population> {
+        self.populations.iter().map(|(population, _)| population.clone()).collect()
+    }
+
+    /// The readings of each population, and what the scorer says of the policies.
+    pub(crate) fn readings(
+        &self,
+        effects: &dyn EffectModel,
+        setting: &Setting<'_>,
+        params: &ValidParams,
+        progress: &dyn Progress,
+    ) -> Result<(Vec<Vec<Readings>>, Vec<String>)> {
+        let scorer = effects.prepare(setting.policies, &self.targets, setting.control)?;
+        let (n_targets, n_outcomes) = (self.targets.len(), self.part.outcomes.len());
+        let mut columns = vec![Vec::with_capacity(self.n_rows()); n_targets * n_outcomes];
+        let all = self.table.x()?;
+        progress.start("Scoring", "rows", Some(self.n_rows() as u64));
+        for rows in self.part.rows.chunks((BLOCK_PAIRS / n_targets.max(1)).max(64)) {
+            let scores = scorer.score(&SomeRows { x: &all, rows }, false)?;
+            for (mean, columns) in scores.mean.iter().zip(columns.chunks_mut(n_targets)) {
+                for (target, column) in columns.iter_mut().enumerate() {
+                    column
+                        .extend(mean.iter().skip(target).step_by(n_targets).map(|effect| f64::from(*effect)));
+                }
+            }
+            progress.advance(rows.len() as u64);
+            if progress.cancelled() {
+                return Err(Error::cancelled());
+            }
+        }
+        progress.finish();
+        let of_population = |(_, rows): &(Population, Vec<u32>)| {
+            self.read_population(rows, &columns, setting, params, progress)
+        };
+        let all = self.populations.iter().map(of_population).collect::<Result<_>>()?;
+        Ok((all, scorer.notes().to_vec()))
+    }
+
+    fn read_population(
+        &self,
+        rows: &[u32],
+        columns: &[Vec<f64>],
+        setting: &Setting<'_>,
+        params: &ValidParams,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Readings>> {
+        let part = &self.part;
+        let outcomes: Vec<Vec<f64>> = part.outcomes.iter().map(|values| pick(values, rows)).collect();
+        let outcomes: Vec<Outcome<'_>> = outcomes
+            .iter()
+            .zip(&self.table.dataset.outcome_names)
+            .map(|(values, name)| Outcome { name, values, prediction: None })
+            .collect();
+        let arm = pick(&part.policy, rows);
+        let mut values = Vec::with_capacity(columns.len());
+        for (place, column) in columns.iter().enumerate() {
+            let (outcome, target) = (place / self.targets.len(), place % self.targets.len());
+            let counts =
+                |row: &usize| [self.targets[target], setting.control].contains(&(arm[*row] as usize));
+            let truth = self.truth.as_ref().map(|truth| pick(truth.of(outcome, target), rows));
+            // A row without a truth leaves no distance to it: then the comparison goes without.
+            let truth =
+                truth.filter(|truth| (0..rows.len()).filter(counts).all(|row| truth[row].is_finite()));
+            values.push((outcome, self.targets[target], pick(column, rows), truth));
+        }
+        let effects: Vec<Effects<'_>> = values
+            .iter()
+            .map(|(outcome, policy, values, truth)| Effects {
+                policy: *policy,
+                outcome: Some(*outcome),
+                values,
+                truth: truth.as_deref(),
+            })
+            .collect();
+        let weight = part.weight.as_ref().map(|weight| pick(weight, rows));
+        // Row numbers as clusters give every learner the same draws.
+        let cluster = part.cluster.as_ref().map_or_else(|| rows.to_vec(), |cluster| pick(cluster, rows));
+        let scored = Scored {
+            outcomes: &outcomes,
+            policies: setting.policies.names(),
+            arm: &arm,
+            against: setting.control,
+            effects: &effects,
+            weight: weight.as_deref(),
+            cluster: Some(&cluster),
+            propensity: None,
+        };
+        let mut read = readings(&scored, params, progress)?;
+        let has_truth = self.truth.is_some();
+        for own in read.iter_mut().filter(|own| own.policy.is_some() && own.note.is_none()) {
+            let pehe = Metric::ALL.iter().position(|metric| *metric == Metric::Pehe);
+            if has_truth && pehe.is_some_and(|pehe| own.values[pehe].is_none()) {
+                own.note = Some("the truth lacks some of the rows: no PEHE".to_owned());
+            }
+        }
+        Ok(read)
+    }
+}
+
+/// All rows, and the core where there is one.
+fn populations(part: &Part, core: Option<&str>) -> Result<Vec<(Population, Vec<u32>)>> {
+    let all: Vec<u32> = (0..part.n_rows() as u32).collect();
+    let global = Population { name: "global".to_owned(), expression: None, rows: all.len() };
+    let mut populations = vec![(global, all)];
+    if let Some(text) = core {
+        let mask = part.populations.iter().find(|(own, _)| own == text).map(|(_, mask)| mask);
+        let Some(mask) = mask else {
+            return Err(Error::other(format!("the rows of the population `{text}` were not marked")));
+        };
+        let rows: Vec<u32> = (0..part.n_rows() as u32).filter(|row| mask[*row as usize]).collect();
+        if rows.is_empty() {
+            let error = Error::input(format!("no test row belongs to the core population `{text}`"));
+            return Err(error.hint("correct --core, or leave it out"));
+        }
+        let expression = Some(text.to_owned());
+        populations.push((Population { name: "core".to_owned(), expression, rows: rows.len() }, rows));
+    }
+    Ok(populations)
+}
+
+/// The policies to compare: those asked for, or those that test rows have. What is left out is told.
+fn targets(
+    part: &Part,
+    train: &Part,
+    setting: &Setting<'_>,
+    question: &TestQuestion<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<usize>> {
+    let policies: &PolicySet = setting.policies;
+    let count = |part: &Part| {
+        let mut counts = vec![0_u64; policies.len()];
+        part.policy.iter().for_each(|policy| counts[*policy as usize] += 1);
+        counts
+    };
+    let (tested, trained) = (count(part), count(train));
+    if tested[setting.control] < FEWEST_ROWS {
+        let name = policies.name(setting.control);
+        let error = Error::input(format!("fewer than 2 test rows have the policy `{name}`"));
+        return Err(
+            error.hint("others are compared with it: name another by --control, or test on more rows")
+        );
+    }
+    let asked: Vec<usize> = match question.policies {
+        [] => {
+            (0..policies.len()).filter(|policy| *policy != setting.control && tested[*policy] > 0).collect()
+        }
+        names => names
+            .iter()
+            .map(|name| policies.require(name).map_err(|error| error.at("--policy")))
+            .collect::<Result<_>>()?,
+    };
+    if asked.contains(&setting.control) {
+        let name = policies.name(setting.control);
+        return Err(
+            Error::usage(format!("`{name}` is compared with itself")).hint("choose another `--policy`")
+        );
+    }
+    let support = Support::new(policies, &trained);
+    let mut targets = Vec::with_capacity(asked.len());
+    let mut n_single = 0;
+    for policy in asked {
+        let seen = support.of(policies, policy, |_, _| false).require_seen();
+        match seen {
+            _ if tested[policy] < FEWEST_ROWS => n_single += 1,
+            Err(error) if !question.allow_unseen => notes.push(format!("left out: {error}")),
+            _ if !targets.contains(&policy) => targets.push(policy),
+            _ => {}
+        }
+    }
+    if n_single > 0 {
+        notes.push(format!("left out: {n_single} policies with fewer than 2 test rows"));
+    }
+    if targets.is_empty() {
+        return Err(Error::input("the test rows have no policy that can be compared")
+            .hint("an effect needs two policies; check the treatment column, or see --allow-unseen"));
+    }
+    targets.sort_unstable();
+    Ok(targets)
+}
