@@ -12,8 +12,8 @@ use poul::policy::{Assigner, PolicySet};
 use poul::simulate::{Simulation, run};
 use poul::{Seed, Silent};
 
-const ROWS: usize = 1200;
-const TEST_ROWS: usize = 150;
+const ROWS: usize = 600;
+const TEST_ROWS: usize = 100;
 
 /// A small experiment with categories and missing values, and policies that were never run.
 struct World {
@@ -87,16 +87,30 @@ impl World {
     }
 }
 
-/// Few members and epochs: what is promised does not depend on how good the fit is.
+/// Few members and epochs, narrow layers: what is promised does not depend on how good the fit is.
 fn short(learner: &Learner) -> Settings {
     let mut settings = (learner.settle)(&Settings::default()).unwrap();
-    for (name, value) in [("members", 2), ("trees", 24)] {
+    let narrow = serde_json::json!([12, 8]);
+    let small = [
+        ("members", 2.into()),
+        ("trees", 24.into()),
+        ("min_arm_rows", 60.into()),
+        ("hidden", narrow.clone()),
+        ("trunk", narrow.clone()),
+        ("heads", narrow.clone()),
+        ("encoder", narrow.clone()),
+        ("outcome_hidden", narrow),
+    ];
+    for (name, value) in small {
         if settings.model.contains_key(name) {
-            settings.model.insert(name.into(), value.into());
+            settings.model.insert(name.into(), value);
         }
     }
-    if settings.training.contains_key("epochs") {
-        settings.training.insert("epochs".into(), 3.into());
+    for (name, value) in [("epochs", 2), ("folds", 2), ("batch_rows", 256)] {
+        // A fixed number of folds stays what it is.
+        if settings.training.contains_key(name) && settings.training[name] != 1 {
+            settings.training.insert(name.into(), value.into());
+        }
     }
     settings
 }

@@ -41,6 +41,9 @@ pub const LEARNERS: &[Learner] = &[
     },
     baseline::S_LEARNER,
     baseline::T_LEARNER,
+    baseline::X_LEARNER,
+    baseline::R_LEARNER,
+    baseline::DR_LEARNER,
     baseline::TARNET,
     baseline::CFR,
     baseline::DRAGONNET,
@@ -53,6 +56,13 @@ pub const LEARNERS: &[Learner] = &[
         train: constant::train,
         load: constant::load,
     },
+    baseline::RANDOM,
+    baseline::POUL_ID,
+    baseline::UNCENTRED,
+    baseline::RUNNING_MEAN,
+    baseline::ONE_FOLD,
+    baseline::ADDITIVE,
+    baseline::LINEAR,
 ];
 
 /// The learner called `name`.
