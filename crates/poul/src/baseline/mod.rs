@@ -15,6 +15,10 @@
 //! | `x_learner`, `r_learner`, `dr_learner` | effects from nuisances, in two stages |
 //! | `trunk`, `imbalance` | a shared representation, and how far arms are apart in it |
 //! | `tarnet`, `cfr`, `dragonnet`, `descn`, `drcfr` | networks on a shared representation |
+//! | `efin` | features as tokens; the treatment attends to them |
+//! | `sin` | structured intervention networks on names |
+//! | `graphite`, `independence` | encoders of unit and policy, kept independent |
+//! | `drnet` | a head for each stratum of dose |
 //! | `ablation`, `poul_id` | the method less one of its ideas |
 //! | `random` | effects drawn from the seed |
 //! | `ridge` | bilinear ridge on residuals |
@@ -27,17 +31,22 @@ mod descn;
 mod dr_learner;
 mod dragonnet;
 mod drcfr;
+mod drnet;
 mod effect_heads;
+mod efin;
 mod first_stage;
 mod fit;
 mod fitted;
+mod graphite;
 mod heads;
 mod imbalance;
+mod independence;
 mod params;
 mod poul_id;
 mod r_learner;
 mod random;
 mod s_learner;
+mod sin;
 mod surface;
 mod t_learner;
 mod tarnet;
@@ -88,6 +97,22 @@ pub(crate) const DESCN: Learner =
 /// Three representations.
 pub(crate) const DRCFR: Learner =
     learner::<drcfr::DrCfr>("disentangled representations of treatment and outcome");
+
+/// Attention over features.
+pub(crate) const EFIN: Learner =
+    learner::<efin::Efin>("explicit feature interaction: treatments attend to features");
+
+/// Structured intervention networks.
+pub(crate) const SIN_CAT: Learner =
+    learner::<sin::SinCat>("structured intervention networks on the names of policies");
+
+/// Independent encoders.
+pub(crate) const GRAPHITE: Learner =
+    learner::<graphite::Graphite>("encoders of unit and policy kept independent by HSIC");
+
+/// Heads by dose.
+pub(crate) const DRNET: Learner =
+    learner::<drnet::DrNet>("a head for each stratum of the distance from control");
 
 /// A network of outcomes under treatments, as a learner.
 const fn learner<S: surface::Surface + 'static>(summary: &'static str) -> Learner {

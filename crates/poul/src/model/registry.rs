@@ -49,6 +49,10 @@ pub const LEARNERS: &[Learner] = &[
     baseline::DRAGONNET,
     baseline::DESCN,
     baseline::DRCFR,
+    baseline::EFIN,
+    baseline::SIN_CAT,
+    baseline::GRAPHITE,
+    baseline::DRNET,
     Learner {
         name: constant::NAME,
         summary: "differences of arm means: the same effect for every row",
