@@ -85,8 +85,8 @@ impl Entry {
 
 fn entries() -> Vec<Entry> {
     let entry = |label, learner, model: serde_json::Value| {
-        let mut settings = Settings::default();
-        settings.model = model.as_object().cloned().unwrap_or_default();
+        let model = model.as_object().cloned().unwrap_or_default();
+        let mut settings = Settings { model, ..Settings::default() };
         if learner != "ridge" {
             // A small table: small batches, a larger validation sample, and time to converge.
             let training = json!({

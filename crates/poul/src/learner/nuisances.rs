@@ -137,6 +137,7 @@ fn moments(values: &[f64], weight: Option<&[f64]>) -> (f64, f64) {
     (mean, (squares / total).sqrt())
 }
 
+#[expect(clippy::too_many_arguments, reason = "each is a different thing that only the caller has")]
 fn fit_m(
     data: &ValidTrainingData<'_>,
     scaled: &Scaled,
