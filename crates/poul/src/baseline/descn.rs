@@ -7,10 +7,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::dragonnet::one_hot;
 use super::heads::Heads;
 use super::params::{RepresentationParams, Rule, check_rules};
-use super::surface::{Rows, Shape, Surface};
+use super::surface::{Rows, Shape, Surface, one_hot};
 use super::treatments::{Chosen, Tier};
 use super::trunk::{Trunk, elu_heads};
 use crate::Result;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::heads::Heads;
 use super::params::{RepresentationParams, Rule, check_rules};
-use super::surface::{Rows, Shape, Surface};
+use super::surface::{Rows, Shape, Surface, one_hot};
 use super::treatments::{Chosen, Tier};
 use super::trunk::{Trunk, elu_heads};
 use crate::Result;
@@ -120,11 +120,4 @@ impl Surface for DragonNet {
         let total = tape.add(fit, arms);
         tape.add(total, targeted)
     }
-}
-
-/// A row for each label, 1 in its column.
-pub(super) fn one_hot(tape: &mut Tape<'_>, labels: &[u32], n_cols: usize) -> Var {
-    let mut values = vec![0.0; labels.len() * n_cols];
-    labels.iter().enumerate().for_each(|(row, label)| values[row * n_cols + *label as usize] = 1.0);
-    tape.constant(labels.len(), n_cols, &values)
 }

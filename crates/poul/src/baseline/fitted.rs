@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::surface::{Surface, build};
+use super::fit::build;
+use super::surface::Surface;
 use super::treatments::{Chosen, Treatments};
 use crate::effect::{EffectModel, Scorer, Scores, Tensor, Tensors};
 use crate::net::{Batch, Layout, Network, RowSource, Tape, Var, predict};
@@ -153,9 +154,9 @@ impl<S: Surface> Scorer for SurfaceScorer<'_, S> {
 }
 
 /// μ of rows under every treatment, as a network.
-struct All<'a, S> {
-    surface: &'a S,
-    treatments: &'a Chosen,
+pub(super) struct All<'a, S> {
+    pub(super) surface: &'a S,
+    pub(super) treatments: &'a Chosen,
 }
 
 impl<S: Surface> Network for All<'_, S> {

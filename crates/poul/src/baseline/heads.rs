@@ -75,10 +75,15 @@ impl Heads {
 
     /// Hands over what all rows share: one matrix, where the head reads vectors, and nothing otherwise.
     pub(super) fn share(&self, tape: &mut Tape<'_>, treatments: &Chosen) {
+        if matches!(self, Self::ByVector { .. }) {
+            let vectors = treatments.vectors(tape);
+            self.share_vectors(tape, vectors);
+        }
+    }
+
+    /// [`share`](Self::share) for vectors that were computed.
+    pub(super) fn share_vectors(&self, tape: &mut Tape<'_>, vectors: Var) {
         let Self::ByVector { treatment, .. } = self else { return };
-        let n_treatments = treatments.arm.len();
-        let width = treatments.vectors.len() / n_treatments.max(1);
-        let vectors = tape.constant(n_treatments, width, &treatments.vectors);
         let parts = tape.dense(vectors, *treatment, Activation::Identity);
         tape.share(parts);
     }

@@ -82,7 +82,8 @@ fn mmd(tape: &mut Tape<'_>, a: Var, b: Var) -> Var {
     tape.sub(within, between)
 }
 
-fn kernel(tape: &mut Tape<'_>, a: Var, b: Var) -> Var {
+/// The Gaussian kernel of every row of a with every row of b.
+pub(super) fn kernel(tape: &mut Tape<'_>, a: Var, b: Var) -> Var {
     let squares = squared_distances(tape, a, b);
     let exponent = tape.scale(squares, -0.5 / (KERNEL_WIDTH * KERNEL_WIDTH));
     tape.exp(exponent)

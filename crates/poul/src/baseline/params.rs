@@ -10,7 +10,7 @@ use crate::{Error, Result};
 
 /// How a network is learned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub(super) struct TrainingParams {
     /// Learning rate of AdamW. Default 0.001; above 0.
     pub learning_rate: f32,
@@ -81,6 +81,31 @@ impl TrainingParams {
             average: Some(self.average),
             ..AdamParams::default()
         }
+    }
+}
+
+/// How networks are learned after a first stage.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct FoldedTrainingParams {
+    /// The networks, in both stages.
+    #[serde(flatten)]
+    pub(super) network: TrainingParams,
+    /// Folds of cross-fitting. Default 3; 1 to 100; 1 fits the first stage on all rows.
+    pub(super) folds: usize,
+}
+
+impl Default for FoldedTrainingParams {
+    fn default() -> Self {
+        Self { network: TrainingParams::default(), folds: 3 }
+    }
+}
+
+impl FoldedTrainingParams {
+    /// Checks every setting against its range.
+    pub(super) fn check(&self) -> Result<()> {
+        self.network.check()?;
+        check_rules(&[Rule("training.folds", (1..=100).contains(&self.folds), "1 to 100")])
     }
 }
 

@@ -1,26 +1,23 @@
-//! Rivals that are networks of outcomes under treatments, μ(x, t): what they are, and how they are trained.
+//! Rivals that are networks of levels under treatments, μ(x, t): what one says of itself, and the rows it learns from.
 //!
 //! A rival says which weights it has and what μ is; the rest, τ(x; t1, t0) = μ(x, t1) − μ(x, t0), is the same for all.
-//! Each outcome has networks of its own, in standard units.
+//! Levels count up to a function of x: what learns effects alone has the level 0 under control.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::fitted::{Fitted, Manifest};
-use super::params::{TrainingParams, read_table};
+use super::first_stage::{ArmPropensity, Needs};
 use super::treatments::{Chosen, Tier, Treatments};
-use crate::effect::{Phase, Settings, Trained, ValidTrainingData};
-use crate::net::{
-    Batch, Layout, LayoutBuilder, Network, RowSource, Tape, Trainer, TrainerParams, Var, predict,
-    train as run_epochs,
-};
-use crate::nuisance::{Folds, SomeRows};
-use crate::{Error, Progress, Result, Seed};
+use crate::Result;
+use crate::effect::ValidTrainingData;
+use crate::net::{Batch, LayoutBuilder, Tape, Var};
 
 /// A network of outcomes under treatments.
 pub(super) trait Surface: Sized + Send + Sync {
     /// The learner's name.
     const NAME: &'static str;
+    /// Whether it has a first stage, and `training.folds`.
+    const HAS_FIRST_STAGE: bool = false;
     /// `[model]` of its settings.
     type Model: Serialize + DeserializeOwned + Default + Clone + Send + Sync;
 
@@ -33,6 +30,17 @@ pub(super) trait Surface: Sized + Send + Sync {
     /// Networks trained side by side and averaged.
     fn members(model: &Self::Model) -> usize;
 
+    /// What its first stage must give.
+    fn needs(model: &Self::Model) -> Needs<'_> {
+        let _ = model;
+        Needs::default()
+    }
+
+    /// Settles what depends on the data.
+    fn adapt(model: &mut Self::Model, data: &ValidTrainingData<'_>) {
+        let _ = (model, data);
+    }
+
     /// Declares the weights.
     fn build(layout: &mut LayoutBuilder, shape: &Shape<'_>, model: &Self::Model) -> Self;
 
@@ -42,17 +50,73 @@ pub(super) trait Surface: Sized + Send + Sync {
     }
 
     /// μ of each row under its own treatment, an index into the treatments of [`shared`](Self::shared).
-    fn factual(&self, tape: &mut Tape<'_>, treatments: &Chosen, own: &[u32]) -> Var;
+    fn factual(&self, tape: &mut Tape<'_>, treatments: &Chosen, own: &[u32]) -> Var {
+        let levels = self.all(tape, treatments);
+        let chosen = one_hot(tape, own, treatments.arm.len());
+        tape.row_dot(levels, chosen)
+    }
 
     /// μ of each row under every treatment, one column each.
     fn all(&self, tape: &mut Tape<'_>, treatments: &Chosen) -> Var;
 
-    /// The loss of a shard: by default the squared error of [`factual`](Self::factual).
-    fn loss(&self, tape: &mut Tape<'_>, rows: &Rows<'_>, batch: &Batch<'_>) -> Var {
-        let own: Vec<u32> = batch.pick(rows.arm).collect();
-        let prediction = self.factual(tape, rows.treatments, &own);
-        rows.squared_loss(tape, prediction, batch)
+    /// How many numbers of a row have a [`goal`](Self::goal).
+    fn n_goals(&self) -> usize {
+        1
     }
+
+    /// What training brings close to its goal, and validation judges: by default μ under the row's own treatment.
+    fn fitted(&self, tape: &mut Tape<'_>, rows: &Rows<'_>, batch: &Batch<'_>) -> Var {
+        let own: Vec<u32> = batch.pick(rows.arm).collect();
+        self.factual(tape, rows.treatments, &own)
+    }
+
+    /// What the [`fitted`](Self::fitted) numbers of a row should be, and how much each counts: by default the outcome.
+    fn goal(&self, rows: &Rows<'_>, row: usize, goal: &mut [f32], weight: &mut [f32]) {
+        goal[0] = rows.outcome[row];
+        weight[0] = 1.0;
+    }
+
+    /// The loss of a shard: by default the squared distance from the goals.
+    fn loss(&self, tape: &mut Tape<'_>, rows: &Rows<'_>, batch: &Batch<'_>) -> Var {
+        let fitted = self.fitted(tape, rows, batch);
+        if self.n_goals() == 1 {
+            return rows.squared_loss(tape, fitted, batch);
+        }
+        goal_loss(self, tape, fitted, rows, batch)
+    }
+}
+
+/// The weighted mean squared distance of fitted numbers from several goals.
+pub(super) fn goal_loss<S: Surface>(
+    surface: &S,
+    tape: &mut Tape<'_>,
+    fitted: Var,
+    rows: &Rows<'_>,
+    batch: &Batch<'_>,
+) -> Var {
+    let n_goals = surface.n_goals();
+    let mut goals = vec![0.0; batch.rows.len() * n_goals];
+    let mut roots = vec![0.0; goals.len()];
+    let places = goals.chunks_mut(n_goals).zip(roots.chunks_mut(n_goals));
+    for (row, (goals, roots)) in batch.rows.iter().zip(places) {
+        surface.goal(rows, *row as usize, goals, roots);
+        for (goal, root) in goals.iter_mut().zip(roots) {
+            *root = root.sqrt();
+            *goal *= *root;
+        }
+    }
+    let goals = tape.constant(batch.rows.len(), n_goals, &goals);
+    let roots = tape.constant(batch.rows.len(), n_goals, &roots);
+    let fitted = tape.mul(fitted, roots);
+    let weights = rows.weights(tape, batch);
+    tape.squared_loss(fitted, goals, Some(weights), rows.scale(batch))
+}
+
+/// A row for each label, 1 in its column.
+pub(super) fn one_hot(tape: &mut Tape<'_>, labels: &[u32], n_cols: usize) -> Var {
+    let mut values = vec![0.0; labels.len() * n_cols];
+    labels.iter().enumerate().for_each(|(row, label)| values[row * n_cols + *label as usize] = 1.0);
+    tape.constant(labels.len(), n_cols, &values)
 }
 
 /// Everything that decides which weights a network has.
@@ -62,16 +126,21 @@ pub(super) struct Shape<'a> {
 }
 
 /// The rows that one outcome is learned from.
+#[derive(Clone, Copy)]
 pub(super) struct Rows<'a> {
     /// The arms.
     pub(super) treatments: &'a Chosen,
     /// The arm of each row.
     pub(super) arm: &'a [u32],
-    /// The outcome in standard units.
+    /// The outcome in standard units; less m(x), where the first stage gives it.
     pub(super) outcome: &'a [f32],
     pub(super) weight: Option<&'a [f32]>,
     /// Of each arm, what makes all arms weigh the same: 1 / (arms · its share).
     pub(super) balance: &'a [f32],
+    /// μ of each row under every arm, out of fold, rows × arms; empty where the first stage does not give it.
+    pub(super) levels: &'a [f32],
+    /// π of every arm; empty where the first stage does not give it.
+    pub(super) propensity: &'a ArmPropensity,
 }
 
 impl Rows<'_> {
@@ -111,206 +180,25 @@ impl Rows<'_> {
         self.weight.map_or_else(|| batch.scale(), |weight| batch.weighted_scale(weight))
     }
 
-    /// The weighted mean squared error of predictions for some rows.
-    fn held_loss(&self, rows: &[u32], predicted: &[f32]) -> f64 {
+    /// The share of an arm.
+    pub(super) fn share(&self, arm: usize) -> f32 {
+        1.0 / (self.balance[arm] * self.balance.len() as f32)
+    }
+
+    /// The weighted mean squared distance of fitted numbers from their goals, for some rows.
+    pub(super) fn held_loss<S: Surface>(&self, surface: &S, rows: &[u32], fitted: &[f32]) -> f64 {
+        let n_goals = surface.n_goals();
+        let (mut goals, mut counts) = (vec![0.0; n_goals], vec![0.0; n_goals]);
         let (mut total, mut mass) = (0.0, 0.0);
-        for (row, predicted) in rows.iter().zip(predicted) {
+        for (row, fitted) in rows.iter().zip(fitted.chunks(n_goals)) {
             let row = *row as usize;
             let weight = self.weight.map_or(1.0, |weight| f64::from(weight[row]));
             mass += weight;
-            total += weight * (f64::from(self.outcome[row]) - f64::from(*predicted)).powi(2);
+            surface.goal(self, row, &mut goals, &mut counts);
+            for ((goal, count), fitted) in goals.iter().zip(&counts).zip(fitted) {
+                total += weight * f64::from(*count) * (f64::from(*goal) - f64::from(*fitted)).powi(2);
+            }
         }
         total / mass.max(f64::MIN_POSITIVE)
-    }
-}
-
-/// Completes settings with defaults; refuses unknown names and values out of range.
-pub(super) fn settle<S: Surface>(settings: &Settings) -> Result<Settings> {
-    let (model, training) = read::<S>(settings)?;
-    Settings::of(None, &model, &training)
-}
-
-fn read<S: Surface>(settings: &Settings) -> Result<(S::Model, TrainingParams)> {
-    if let Some(preset) = &settings.preset {
-        return Err(Error::usage(format!("the learner `{}` has no preset `{preset}`", S::NAME)));
-    }
-    let model: S::Model = read_table("model", &settings.model)?;
-    let training: TrainingParams = read_table("training", &settings.training)?;
-    S::check(&model)?;
-    if !(1..=256).contains(&S::members(&model)) {
-        return Err(Error::usage("`model.members` is out of range").hint("it must be 1 to 256"));
-    }
-    training.check()?;
-    Ok((model, training))
-}
-
-/// Fits the networks of every outcome.
-pub(super) fn train<S: Surface + 'static>(
-    data: &ValidTrainingData<'_>,
-    settings: &Settings,
-    seed: Seed,
-    progress: &dyn Progress,
-) -> Result<Trained> {
-    let (model, training) = read::<S>(settings)?;
-    let seed = seed.child(S::NAME);
-    let treatments = Treatments::new(data, S::tier(&model));
-    let arms = treatments.arms.iter().map(|name| data.policies.require(name)).collect::<Result<Vec<_>>>()?;
-    let chosen = treatments.choose(data.policies, &arms)?;
-    let mut arm_of = vec![0; data.policies.len()];
-    arms.iter().enumerate().for_each(|(arm, policy)| arm_of[*policy] = arm as u32);
-    let arm: Vec<u32> = data.policy.iter().map(|policy| arm_of[*policy as usize]).collect();
-    let weight: Option<Vec<f32>> =
-        data.weight.map(|weight| weight.iter().map(|weight| *weight as f32).collect());
-    let mass: Vec<f64> = arms.iter().map(|policy| data.policy_mass()[*policy]).collect();
-    let total: f64 = mass.iter().sum();
-    let balance: Vec<f32> = mass.iter().map(|own| (total / (own * mass.len() as f64)) as f32).collect();
-    let (fitted, held) = split(data, training.validation_share, seed);
-    let (surface, layout) = build::<S>(data.x.n_cols(), &treatments, &model)?;
-    let mut fit = Fitted {
-        manifest: Manifest {
-            outcomes: Vec::new(),
-            scales: Vec::new(),
-            n_features: data.x.n_cols(),
-            treatments,
-            model,
-        },
-        surface,
-        layout,
-        weights: Vec::new(),
-    };
-    let mut history = Vec::new();
-    for (index, outcome) in data.outcomes.iter().enumerate() {
-        let (values, sd) = standard(outcome.values, data.weight);
-        let rows = Rows {
-            treatments: &chosen,
-            arm: &arm,
-            outcome: &values,
-            weight: weight.as_deref(),
-            balance: &balance,
-        };
-        let stage = format!("{}: {}", S::NAME, outcome.name);
-        let problem = Problem { rows, x: data.x, fitted: &fitted, held: &held, stage };
-        let trained = problem.fit(&fit, &training, seed.child("outcome").index(index as u64), progress)?;
-        history.push(Phase {
-            name: outcome.name.to_owned(),
-            epochs: trained.history,
-            best: Some(trained.best),
-        });
-        fit.manifest.outcomes.push(outcome.name.to_owned());
-        fit.manifest.scales.push(sd);
-        fit.weights.push(trained.weights);
-    }
-    Ok(Trained { effects: Box::new(fit), history, notes: Vec::new() })
-}
-
-pub(super) fn build<S: Surface>(
-    n_features: usize,
-    treatments: &Treatments,
-    model: &S::Model,
-) -> Result<(S, Layout)> {
-    let mut layout = Layout::builder();
-    let surface = S::build(&mut layout, &Shape { n_features, treatments }, model);
-    Ok((surface, layout.finish()?))
-}
-
-/// Rows to learn from and rows to validate on, by cluster.
-pub(super) fn split(data: &ValidTrainingData<'_>, share: f64, seed: Seed) -> (Vec<u32>, Vec<u32>) {
-    if share <= 0.0 {
-        return ((0..data.n_rows() as u32).collect(), Vec::new());
-    }
-    let n_parts = (1.0 / share).round().max(2.0) as usize;
-    let parts = Folds::deal(data.n_rows(), data.cluster, n_parts, seed.child("validation"));
-    (parts.rest(0), parts.rows(0))
-}
-
-/// An outcome in standard units, and its weighted standard deviation.
-pub(super) fn standard(values: &[f64], weight: Option<&[f64]>) -> (Vec<f32>, f64) {
-    let weight_of = |row: usize| weight.map_or(1.0, |weight| weight[row]);
-    let mass: f64 = (0..values.len()).map(weight_of).sum();
-    let mean = values.iter().enumerate().map(|(row, value)| weight_of(row) * value).sum::<f64>() / mass;
-    let squares = values.iter().enumerate().map(|(row, value)| weight_of(row) * (value - mean).powi(2));
-    let sd = (squares.sum::<f64>() / mass).sqrt();
-    (values.iter().map(|value| ((value - mean) / sd) as f32).collect(), sd)
-}
-
-/// One outcome to fit.
-struct Problem<'a> {
-    rows: Rows<'a>,
-    x: &'a dyn RowSource,
-    fitted: &'a [u32],
-    held: &'a [u32],
-    stage: String,
-}
-
-impl Problem<'_> {
-    fn fit<S: Surface>(
-        &self,
-        fit: &Fitted<S>,
-        training: &TrainingParams,
-        seed: Seed,
-        progress: &dyn Progress,
-    ) -> Result<crate::net::Trained> {
-        let Fitted { surface, layout, manifest, .. } = fit;
-        let members = TrainerParams { n_members: S::members(&manifest.model), ..TrainerParams::default() };
-        let mut trainer =
-            Trainer::new(layout.clone(), training.adam().check()?, members, seed.child("start"))?;
-        let held = SomeRows { x: self.x, rows: self.held };
-        let own: Vec<u32> = self.held.iter().map(|row| self.rows.arm[*row as usize]).collect();
-        let factual = Factual { surface, treatments: self.rows.treatments, own: &own };
-        let mut validate = |trainer: &Trainer| {
-            if self.held.is_empty() {
-                return Ok(None);
-            }
-            let mut mean = vec![0.0; self.held.len()];
-            for member in 0..trainer.n_members() {
-                let predicted =
-                    predict(layout, trainer.averaged_weights(member), &factual, &held, 1, member)?;
-                mean.iter_mut().zip(predicted).for_each(|(mean, value)| *mean += value);
-            }
-            mean.iter_mut().for_each(|mean| *mean /= trainer.n_members() as f32);
-            Ok(Some(self.rows.held_loss(self.held, &mean)))
-        };
-        let schedule = training.schedule();
-        progress.start(&self.stage, "rows", Some(schedule.most_rows(self.fitted.len())));
-        let loss = Loss { surface, rows: &self.rows };
-        let order = seed.child("order");
-        let trained =
-            run_epochs(&mut trainer, self.x, self.fitted, &loss, &schedule, &mut validate, order, progress)?;
-        progress.finish();
-        Ok(trained)
-    }
-}
-
-/// The loss on rows, as a network.
-struct Loss<'a, S> {
-    surface: &'a S,
-    rows: &'a Rows<'a>,
-}
-
-impl<S: Surface> Network for Loss<'_, S> {
-    fn shared(&self, tape: &mut Tape<'_>, _member: usize) {
-        self.surface.shared(tape, self.rows.treatments);
-    }
-
-    fn rows(&self, tape: &mut Tape<'_>, batch: &Batch<'_>) -> Var {
-        self.surface.loss(tape, self.rows, batch)
-    }
-}
-
-/// μ of rows under their own treatments, as a network.
-struct Factual<'a, S> {
-    surface: &'a S,
-    treatments: &'a Chosen,
-    own: &'a [u32],
-}
-
-impl<S: Surface> Network for Factual<'_, S> {
-    fn shared(&self, tape: &mut Tape<'_>, _member: usize) {
-        self.surface.shared(tape, self.treatments);
-    }
-
-    fn rows(&self, tape: &mut Tape<'_>, batch: &Batch<'_>) -> Var {
-        let own: Vec<u32> = batch.pick(self.own).collect();
-        self.surface.factual(tape, self.treatments, &own)
     }
 }

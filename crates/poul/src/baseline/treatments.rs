@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::effect::ValidTrainingData;
 use crate::learner::TreatmentSpace;
+use crate::net::{Tape, Var};
 use crate::policy::PolicySet;
 use crate::{Error, Result};
 
@@ -28,15 +29,22 @@ pub(super) struct Treatments {
     pub(super) arm_rows: Vec<u64>,
     /// The arm that the others are compared with: control, or the one with most rows where none is named.
     pub(super) control: usize,
+    /// d_Π of each arm from control; none in older models.
+    #[serde(default)]
+    pub(super) doses: Vec<f64>,
     /// The atoms that were seen.
     pub(super) space: TreatmentSpace,
 }
 
 /// Some policies as a rival sees them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Chosen {
     /// Of each policy, its arm, or that of the nearest policy that was run.
     pub(super) arm: Vec<u32>,
+    /// Whether each policy is control, or control stands in for it.
+    pub(super) is_control: Vec<bool>,
+    /// d_Π of each policy from control.
+    pub(super) dose: Vec<f32>,
     /// Policies × [`Treatments::width`], row after row.
     pub(super) vectors: Vec<f32>,
     /// Which policy stands in for which.
@@ -55,7 +63,8 @@ impl Treatments {
         // The first of the largest.
         let largest = (0..arm_rows.len()).rev().max_by_key(|arm| arm_rows[*arm]).unwrap_or(0);
         let control = run.iter().position(|policy| Some(*policy) == data.control).unwrap_or(largest);
-        Self { tier, arms, arm_rows, control, space: TreatmentSpace::new(data.policies, &shares) }
+        let doses = run.iter().map(|policy| data.policies.distance(*policy, run[control])).collect();
+        Self { tier, arms, arm_rows, control, doses, space: TreatmentSpace::new(data.policies, &shares) }
     }
 
     /// The length of a policy's vector.
@@ -73,6 +82,7 @@ impl Treatments {
             && self.arms.is_sorted()
             && self.arm_rows.len() == n_arms
             && self.control < n_arms
+            && (self.doses.is_empty() || self.doses.len() == n_arms)
             && self.space.is_consistent()
     }
 
@@ -82,13 +92,16 @@ impl Treatments {
         for name in &self.arms {
             run.push(policies.require(name).map_err(|error| error.at("a policy of the training data"))?);
         }
-        let mut result = Chosen { arm: Vec::new(), vectors: Vec::new(), notes: Vec::new() };
+        let mut result = Chosen::default();
         for policy in chosen {
             let arm = match run.iter().position(|arm| arm == policy) {
                 Some(arm) => arm,
                 None => self.stand_in(policies, *policy, &run, &mut result.notes)?,
             };
             result.arm.push(arm as u32);
+            let is_itself = run[arm] == *policy;
+            result.is_control.push(arm == self.control && (is_itself || self.tier == Tier::Id));
+            result.dose.push(policies.distance(*policy, run[self.control]) as f32);
             match self.tier {
                 Tier::Id => result.vectors.extend((0..run.len()).map(|other| f32::from(other == arm))),
                 Tier::Spec => result.vectors.extend(self.direction(policies, *policy)),
@@ -136,6 +149,14 @@ impl Treatments {
     }
 }
 
+impl Chosen {
+    /// The policies' vectors as a matrix, a row each.
+    pub(super) fn vectors(&self, tape: &mut Tape<'_>) -> Var {
+        let n_treatments = self.arm.len();
+        tape.constant(n_treatments, self.vectors.len() / n_treatments.max(1), &self.vectors)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,15 +171,19 @@ mod tests {
         let policies = builder.build().unwrap();
         let space = TreatmentSpace::new(&policies, &[0.5, 0.5, 0.0]);
         let arms = vec!["a".to_owned(), "b".to_owned()];
-        let spec = Treatments { tier: Tier::Spec, arms, arm_rows: vec![5, 5], control: 0, space };
+        let (arm_rows, doses) = (vec![5, 5], vec![0.0, 2.0]);
+        let spec = Treatments { tier: Tier::Spec, arms, arm_rows, control: 0, doses, space };
         let id = Treatments { tier: Tier::Id, ..spec.clone() };
         let chosen = id.choose(&policies, &[2, 1, 0]).unwrap();
         assert_eq!(chosen.arm, [0, 1, 0]);
+        assert_eq!(chosen.is_control, [true, false, true]);
+        assert_eq!(chosen.dose, [0.5, 2.0, 0.0]);
         assert_eq!(chosen.vectors, [1.0, 0.0, 0.0, 1.0, 1.0, 0.0]);
         assert_eq!(chosen.notes.len(), 1);
         assert!(chosen.notes[0].contains("`a` stands in"), "{:?}", chosen.notes);
         let chosen = spec.choose(&policies, &[0, 1, 2]).unwrap();
         assert!(chosen.notes.is_empty());
+        assert_eq!(chosen.is_control, [true, false, false]);
         let rows: Vec<&[f32]> = chosen.vectors.chunks(spec.width()).collect();
         // The two that were run lie on either side of their mean; the third shares the context `y` with `a`.
         assert!(rows[0].iter().zip(rows[1]).all(|(a, b)| (a + b).abs() < 1e-6));

@@ -57,7 +57,7 @@ mod warm_start;
 
 pub use attributes::AttributeEncoder;
 pub use canonical::Geometry;
-pub(crate) use nuisances::residuals;
+pub(crate) use nuisances::{propensity, residuals, shared_folds};
 pub use params::{Centring, Embedding, Loss, ModelParams, Params, TrainingParams, ValidParams};
 pub use phases::PhaseParams;
 pub use poul::Poul;

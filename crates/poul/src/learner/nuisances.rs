@@ -34,6 +34,28 @@ pub(crate) fn residuals(
     out_of_fold(data, weight.as_deref(), &folds, &params, OutcomeLoss::Squared, seed, progress)
 }
 
+/// The folds of [`residuals`].
+pub(crate) fn shared_folds(data: &ValidTrainingData<'_>, n_folds: usize, seed: Seed) -> Folds {
+    folds(data, n_folds, seed.child("poul"))
+}
+
+/// The propensity that this learner works with, for rivals: the same folds, the same streams; and what to say of it.
+pub(crate) fn propensity(
+    data: &ValidTrainingData<'_>,
+    n_folds: usize,
+    clip: f32,
+    seed: Seed,
+    progress: &dyn Progress,
+) -> Result<(PropensityFit, Option<String>)> {
+    let weight: Option<Vec<f32>> =
+        data.weight.map(|weight| weight.iter().map(|weight| *weight as f32).collect());
+    let folds = shared_folds(data, n_folds, seed);
+    let params = PropensityParams { clip, ..PropensityParams::default() }.check()?;
+    let fit = fit_pi(data, weight.as_deref(), &folds, &params, seed.child("poul"), progress)?;
+    let note = clipping_note(data, &fit, clip);
+    Ok((fit, note))
+}
+
 /// The settings of m.
 pub(super) fn outcome_params(params: &Params) -> Result<ValidOutcomeParams> {
     let (kind, hidden) = (params.model.outcome_model, params.model.outcome_hidden.clone());
@@ -115,6 +137,7 @@ fn moments(values: &[f64], weight: Option<&[f64]>) -> (f64, f64) {
     (mean, (squares / total).sqrt())
 }
 
+#[expect(clippy::too_many_arguments, reason = "each is a different thing that only the caller has")]
 fn fit_m(
     data: &ValidTrainingData<'_>,
     scaled: &Scaled,
@@ -224,16 +247,19 @@ pub(super) fn notes(
     for (column, _) in data.outcomes.iter().zip(&outcome.r2).filter(|(_, r2)| **r2 <= 0.0) {
         notes.push(format!("the outcome model explains nothing of `{}`", column.name));
     }
-    if let Some(report) = propensity.map(|fit| &fit.report).filter(|report| report.clipped_rows > 0) {
-        let own_share = report.clipped_own_rows as f64 / data.n_rows() as f64;
-        notes.push(format!(
-            "propensities were lifted to the floor (`clip` = {clip}) in {} rows ({:.1} %); {} rows ({:.1} %) have a \
-             policy that was lifted: there is little overlap there",
-            report.clipped_rows,
-            100.0 * report.clipped_share,
-            report.clipped_own_rows,
-            100.0 * own_share,
-        ));
-    }
+    notes.extend(propensity.and_then(|fit| clipping_note(data, fit, clip)));
     notes
+}
+
+fn clipping_note(data: &ValidTrainingData<'_>, fit: &PropensityFit, clip: f32) -> Option<String> {
+    let report = Some(&fit.report).filter(|report| report.clipped_rows > 0)?;
+    let own_share = report.clipped_own_rows as f64 / data.n_rows() as f64;
+    Some(format!(
+        "propensities were lifted to the floor (`clip` = {clip}) in {} rows ({:.1} %); {} rows ({:.1} %) have a \
+         policy that was lifted: there is little overlap there",
+        report.clipped_rows,
+        100.0 * report.clipped_share,
+        report.clipped_own_rows,
+        100.0 * own_share,
+    ))
 }

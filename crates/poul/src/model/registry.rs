@@ -41,11 +41,18 @@ pub const LEARNERS: &[Learner] = &[
     },
     baseline::S_LEARNER,
     baseline::T_LEARNER,
+    baseline::X_LEARNER,
+    baseline::R_LEARNER,
+    baseline::DR_LEARNER,
     baseline::TARNET,
     baseline::CFR,
     baseline::DRAGONNET,
     baseline::DESCN,
     baseline::DRCFR,
+    baseline::EFIN,
+    baseline::SIN_CAT,
+    baseline::GRAPHITE,
+    baseline::DRNET,
     Learner {
         name: constant::NAME,
         summary: "differences of arm means: the same effect for every row",
@@ -53,6 +60,13 @@ pub const LEARNERS: &[Learner] = &[
         train: constant::train,
         load: constant::load,
     },
+    baseline::RANDOM,
+    baseline::POUL_ID,
+    baseline::UNCENTRED,
+    baseline::RUNNING_MEAN,
+    baseline::ONE_FOLD,
+    baseline::ADDITIVE,
+    baseline::LINEAR,
 ];
 
 /// The learner called `name`.

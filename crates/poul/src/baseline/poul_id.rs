@@ -1,0 +1,140 @@
+//! POUL on names: each policy is one atom of its own, so nothing carries over from policy to policy. A policy that was
+//! never run is taken for the nearest that was, by d_Π.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::effect::{
+    EffectModel, Scorer, Scores, Settings, Tensor, Tensors, Trained, TrainingData, ValidTrainingData,
+};
+use crate::learner;
+use crate::model::Learner;
+use crate::net::RowSource;
+use crate::policy::PolicySet;
+use crate::{Error, Progress, Result, Seed};
+
+/// The learner.
+pub(crate) const POUL_ID: Learner = Learner {
+    name: "poul-id",
+    summary: "poul on the names of policies instead of their atoms",
+    settle: learner::settle,
+    train,
+    load,
+};
+
+fn train(
+    data: &ValidTrainingData<'_>,
+    settings: &Settings,
+    seed: Seed,
+    progress: &dyn Progress,
+) -> Result<Trained> {
+    let mass = data.policy_mass();
+    let run = (0..mass.len()).filter(|policy| mass[*policy] > 0.0);
+    let run: Vec<String> = run.map(|policy| data.policies.name(policy).to_owned()).collect();
+    // Sets are in order of names: the same names have the same numbers.
+    let names = by_name(data.policies.names())?;
+    let data = TrainingData { policies: &names, ..TrainingData::clone(data) }.check()?;
+    let Trained { effects, history, notes } = learner::train(&data, settings, seed, progress)?;
+    Ok(Trained { effects: Box::new(PoulId { poul: effects, run }), history, notes })
+}
+
+fn load(manifest: &Value, tensors: &mut Tensors) -> Result<Box<dyn EffectModel>> {
+    let damaged = |what: String| Error::input(what).hint("the file is damaged: fit again");
+    let Manifest { poul, run } =
+        Manifest::deserialize(manifest).map_err(|error| damaged(error.to_string()))?;
+    if run.is_empty() {
+        return Err(damaged("the model knows no policies".to_owned()));
+    }
+    Ok(Box::new(PoulId { poul: learner::load(&poul, tensors)?, run }))
+}
+
+/// Policies whose only atom is their name.
+fn by_name(names: &[String]) -> Result<PolicySet> {
+    let mut builder = PolicySet::builder();
+    for name in names {
+        builder.add(name, "policy", name, 1.0);
+    }
+    builder.build()
+}
+
+struct PoulId {
+    poul: Box<dyn EffectModel>,
+    /// The policies that were run.
+    run: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Manifest {
+    poul: Value,
+    run: Vec<String>,
+}
+
+impl EffectModel for PoulId {
+    fn outcomes(&self) -> &[String] {
+        self.poul.outcomes()
+    }
+
+    fn n_features(&self) -> usize {
+        self.poul.n_features()
+    }
+
+    fn prepare<'m>(
+        &'m self,
+        policies: &PolicySet,
+        targets: &[usize],
+        against: usize,
+    ) -> Result<Box<dyn Scorer + 'm>> {
+        let run = self.run.iter().map(|name| policies.require(name)).collect::<Result<Vec<usize>>>();
+        let run = run.map_err(|error| error.at("a policy of the training data"))?;
+        let names = by_name(&self.run)?;
+        let mut notes = Vec::new();
+        let mut place = |policy: usize| {
+            let mut known = policy;
+            if !run.contains(&policy)
+                && let Some((nearest, distance)) =
+                    policies.nearest_among(policy, run.iter().copied(), 1).first()
+            {
+                let (name, other) = (policies.name(policy), policies.name(*nearest));
+                notes.push(format!(
+                    "policy `{name}` was never run: `{other}` stands in for it, at distance {distance:.3}"
+                ));
+                known = *nearest;
+            }
+            names.require(policies.name(known))
+        };
+        let against = place(against)?;
+        let targets = targets.iter().map(|target| place(*target)).collect::<Result<Vec<usize>>>()?;
+        let poul = self.poul.prepare(&names, &targets, against)?;
+        notes.extend(poul.notes().iter().cloned());
+        Ok(Box::new(IdScorer { poul, notes }))
+    }
+
+    fn manifest(&self) -> Result<Value> {
+        let manifest = Manifest { poul: self.poul.manifest()?, run: self.run.clone() };
+        serde_json::to_value(manifest)
+            .map_err(|error| Error::other(format!("cannot store the model: {error}")).source(error))
+    }
+
+    fn tensors(&self) -> Vec<Tensor<'_>> {
+        self.poul.tensors()
+    }
+}
+
+struct IdScorer<'m> {
+    poul: Box<dyn Scorer + 'm>,
+    notes: Vec<String>,
+}
+
+impl Scorer for IdScorer<'_> {
+    fn score(&self, x: &dyn RowSource, spread: bool) -> Result<Scores> {
+        self.poul.score(x, spread)
+    }
+
+    fn has_spread(&self) -> bool {
+        self.poul.has_spread()
+    }
+
+    fn notes(&self) -> &[String] {
+        &self.notes
+    }
+}
