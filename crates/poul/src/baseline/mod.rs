@@ -11,6 +11,7 @@
 //! | `t_learner` | a network for each arm |
 //! | `trunk`, `imbalance` | a shared representation, and how far arms are apart in it |
 //! | `tarnet`, `cfr`, `dragonnet`, `descn`, `drcfr` | networks on a shared representation |
+//! | `forest` | causal forest, uplift forest |
 //! | `ridge` | bilinear ridge on residuals |
 
 pub mod ridge;
@@ -20,6 +21,7 @@ mod descn;
 mod dragonnet;
 mod drcfr;
 mod fitted;
+mod forest;
 mod heads;
 mod imbalance;
 mod params;
@@ -29,6 +31,8 @@ mod t_learner;
 mod tarnet;
 mod treatments;
 mod trunk;
+
+pub(crate) use forest::{CAUSAL_FOREST, UPLIFT_FOREST};
 
 use crate::model::Learner;
 

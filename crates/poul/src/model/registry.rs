@@ -46,6 +46,8 @@ pub const LEARNERS: &[Learner] = &[
     baseline::DRAGONNET,
     baseline::DESCN,
     baseline::DRCFR,
+    baseline::CAUSAL_FOREST,
+    baseline::UPLIFT_FOREST,
     Learner {
         name: constant::NAME,
         summary: "differences of arm means: the same effect for every row",
