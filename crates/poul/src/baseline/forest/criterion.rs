@@ -33,8 +33,9 @@ pub(super) trait Criterion: Sync {
     /// Adds a side to another.
     fn merge(side: &mut Self::Side, other: &Self::Side);
 
-    /// How good a split is whose left side this is, above 0; `None` where it is not allowed.
-    fn score(&self, node: &Self::Node, left: &Self::Side) -> Option<f64>;
+    /// How good a split is whose left side this is; `None` where it is not allowed, or not better than `least`, which
+    /// is at least 0.
+    fn score(&self, node: &Self::Node, left: &Self::Side, least: f64) -> Option<f64>;
 
     /// What is above the root.
     fn start(&self) -> Self::Above;

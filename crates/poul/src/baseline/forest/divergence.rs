@@ -163,7 +163,7 @@ impl<const A: usize> Criterion for DivergenceSplits<'_, A> {
         sums.for_each(|(side, other)| *side += other);
     }
 
-    fn score(&self, node: &Parent<A>, left: &[Arm<f64>; A]) -> Option<f64> {
+    fn score(&self, node: &Parent<A>, left: &[Arm<f64>; A], least: f64) -> Option<f64> {
         let n_left = Self::count(left);
         if n_left < node.least || node.n_rows - n_left < node.least {
             return None;
@@ -185,7 +185,7 @@ impl<const A: usize> Criterion for DivergenceSplits<'_, A> {
             share * self.divergence(left, &node.total) + (1.0 - share) * self.divergence(&right, &node.total);
         let gain = apart - node.divergence;
         let normaliser = if self.params.normalize { self.normaliser(node, left) } else { 1.0 };
-        Some(gain / normaliser)
+        Some(gain / normaliser).filter(|score| *score > least)
     }
 
     fn start(&self) -> [f64; A] {
@@ -238,11 +238,11 @@ mod tests {
         let total = [[100.0, 100.0, 50.0]; 2];
         let node = Parent { total, n_rows: 200.0, least: 10.0, divergence: 0.0 };
         let left = |control: f64, treated: f64| [[control, control, control], [treated, treated, 0.0]];
-        let even = splits.score(&node, &left(50.0, 50.0)).unwrap();
+        let even = splits.score(&node, &left(50.0, 50.0), 0.0).unwrap();
         assert!((even - 1.0 / splits.normaliser(&node, &left(50.0, 50.0))).abs() < 1e-12);
         // Even halves: Gini of ½ twice, and the half that is always added.
         assert!((splits.normaliser(&node, &left(50.0, 50.0)) - 1.0).abs() < 1e-12);
         assert!(splits.normaliser(&node, &left(40.0, 60.0)) > splits.normaliser(&node, &left(10.0, 10.0)));
-        assert!(splits.score(&node, &left(50.0, 5.0)).is_none(), "too few treated");
+        assert!(splits.score(&node, &left(50.0, 5.0), 0.0).is_none(), "too few treated");
     }
 }

@@ -147,9 +147,8 @@ impl<C: Criterion> Search<'_, C> {
     }
 
     fn score(&mut self, left: &C::Side, bin: u8, missing_left: Option<bool>) {
-        let Some(score) = self.criterion.score(self.node, left) else { return };
         let least = self.best.as_ref().map_or(0.0, |best| best.score * CLEARLY_BETTER);
-        if score > least {
+        if let Some(score) = self.criterion.score(self.node, left, least) {
             *self.best = Some(Split { feature: self.feature, bin, missing_left, score });
         }
     }

@@ -68,7 +68,7 @@ impl<const E: usize, L: Labels<E>> Criterion for Moments<E, L> {
     }
 
     #[inline]
-    fn score(&self, (total, least): &Self::Node, left: &[f64; E]) -> Option<f64> {
+    fn score(&self, (total, least): &Self::Node, left: &[f64; E], least_score: f64) -> Option<f64> {
         let (n_left, n_right) = (left[0], total[0] - left[0]);
         if n_left < least.rows || n_right < least.rows {
             return None;
@@ -84,7 +84,10 @@ impl<const E: usize, L: Labels<E>> Criterion for Moments<E, L> {
             squares_left += left * left;
             squares_right += (total - left) * (total - left);
         }
-        Some(squares_left / weight_left + squares_right / weight_right)
+        // Most splits are not the best: they are told without a division.
+        let product = weight_left * weight_right;
+        let scaled = squares_left * weight_right + squares_right * weight_left;
+        (scaled > least_score * product).then(|| scaled / product)
     }
 
     fn start(&self) {}
