@@ -19,6 +19,7 @@
 //! | `sin` | structured intervention networks on names |
 //! | `graphite`, `independence` | encoders of unit and policy, kept independent |
 //! | `drnet` | a head for each stratum of dose |
+//! | `forest` | causal forest, uplift forest |
 //! | `ablation`, `poul_id` | the method less one of its ideas |
 //! | `random` | effects drawn from the seed |
 //! | `ridge` | bilinear ridge on residuals |
@@ -37,6 +38,7 @@ mod efin;
 mod first_stage;
 mod fit;
 mod fitted;
+mod forest;
 mod graphite;
 mod heads;
 mod imbalance;
@@ -53,6 +55,8 @@ mod tarnet;
 mod treatments;
 mod trunk;
 mod x_learner;
+
+pub(crate) use forest::{CAUSAL_FOREST, UPLIFT_FOREST};
 
 use crate::model::Learner;
 

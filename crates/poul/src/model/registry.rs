@@ -53,6 +53,8 @@ pub const LEARNERS: &[Learner] = &[
     baseline::SIN_CAT,
     baseline::GRAPHITE,
     baseline::DRNET,
+    baseline::CAUSAL_FOREST,
+    baseline::UPLIFT_FOREST,
     Learner {
         name: constant::NAME,
         summary: "differences of arm means: the same effect for every row",

@@ -1,0 +1,155 @@
+//! Causal forest: generalized random forest of the effect of a treatment with several columns (Athey, Tibshirani and
+//! Wager 2019): outcomes and treatments centred locally, gradient-based splits, honest trees on subsamples,
+//! τ(x; t1, t0) = θ(x)ᵀ(W(t1) − W(t0)) from moments averaged with the forest's weights.
+
+use super::centring::Centring;
+use super::columns::TreatmentColumns;
+use super::fitted::{FittedForest, ForestKind, Manifest, Reading};
+use super::local_moments::{LocalMoments, Solution, leaf_width};
+use super::moments::Moments;
+use super::params::{CausalParams, ForestParams, read};
+use super::rows::ForestRows;
+use super::tree::Tree;
+use crate::effect::{Settings, Trained, ValidTrainingData};
+use crate::policy::PolicySet;
+use crate::{Progress, Result, Seed};
+
+/// Grows a forest for every outcome.
+pub(super) fn train(
+    data: &ValidTrainingData<'_>,
+    settings: &Settings,
+    seed: Seed,
+    progress: &dyn Progress,
+) -> Result<Trained> {
+    let params: CausalParams = read(settings)?;
+    let tree = &params.tree;
+    let seed = seed.child(CausalParams::NAME);
+    let rows = ForestRows::new(data)?;
+    let (columns, mut notes) = TreatmentColumns::new(data, params.tier, tree.min_arm_rows, tree.columns)?;
+    if !data.baseline.is_empty() {
+        notes.push("a causal forest learns from the experiment alone: baseline rows are not used".to_owned());
+    }
+    let centring = Centring { data, rows: &rows, params: &params, seed, progress };
+    let treatment = centring.treatment(&vectors(data, &columns)?)?;
+    let (mut scales, mut trees) = (Vec::new(), Vec::new());
+    for (number, column) in data.outcomes.iter().enumerate() {
+        let (outcome, scale) = centring.outcome(number)?;
+        let local = LocalMoments {
+            outcome: &outcome,
+            treatment: &treatment,
+            width: columns.n_columns(),
+            weight: rows.weight.as_deref(),
+            min_node: tree.min_node,
+            min_child_rows: tree.min_child_rows,
+            imbalance: tree.imbalance,
+        };
+        let stage = format!("Causal forest: {}", column.name);
+        let seed = seed.child("effects").index(number as u64);
+        trees.push(grow(&rows, local, &params, seed, &stage, progress)?);
+        scales.push(scale);
+    }
+    let manifest = Manifest {
+        outcomes: data.outcomes.iter().map(|outcome| outcome.name.to_owned()).collect(),
+        scales,
+        n_features: data.x.n_cols(),
+        n_trees: trees[0].len(),
+        group_trees: tree.group_trees,
+        kind: columns,
+    };
+    let fitted = FittedForest { manifest, cuts: rows.cuts, trees };
+    Ok(Trained { effects: Box::new(fitted), history: Vec::new(), notes })
+}
+
+/// The columns of every policy; those that were never run have zeros, which no row meets.
+fn vectors(data: &ValidTrainingData<'_>, columns: &TreatmentColumns) -> Result<Vec<Vec<f64>>> {
+    let run: Vec<usize> =
+        (0..data.policies.len()).filter(|policy| data.policy_mass()[*policy] > 0.0).collect();
+    let mut vectors = vec![vec![0.0; columns.n_columns()]; data.policies.len()];
+    let (found, _) = columns.vectors(data.policies, &run)?;
+    run.into_iter().zip(found).for_each(|(policy, vector)| vectors[policy] = vector);
+    Ok(vectors)
+}
+
+fn grow(
+    rows: &ForestRows,
+    local: LocalMoments<'_>,
+    params: &CausalParams,
+    seed: Seed,
+    stage: &str,
+    progress: &dyn Progress,
+) -> Result<Vec<Tree>> {
+    let tree = &params.tree;
+    match local.width {
+        1 => rows.grow(&Moments::<4, _>(local), tree, seed, stage, progress),
+        2..=5 => rows.grow(&Moments::<8, _>(local), tree, seed, stage, progress),
+        6..=9 => rows.grow(&Moments::<12, _>(local), tree, seed, stage, progress),
+        _ => rows.grow(&Moments::<20, _>(local), tree, seed, stage, progress),
+    }
+}
+
+impl ForestKind for TreatmentColumns {
+    const NAME: &'static str = CausalParams::NAME;
+    type Reading = Contrasts;
+
+    fn leaf_width(&self) -> usize {
+        leaf_width(self.n_columns())
+    }
+
+    fn is_consistent(&self) -> bool {
+        self.is_consistent()
+    }
+
+    fn reading(
+        &self,
+        policies: &PolicySet,
+        targets: &[usize],
+        against: usize,
+    ) -> Result<(Contrasts, Vec<String>)> {
+        let all: Vec<usize> = targets.iter().copied().chain([against]).collect();
+        let (vectors, notes) = self.vectors(policies, &all)?;
+        let (targets, base) = vectors.split_at(targets.len());
+        let contrast = |target: &Vec<f64>| target.iter().zip(&base[0]).map(|(a, b)| a - b).collect();
+        let contrasts = targets.iter().map(contrast).collect();
+        Ok((Contrasts { contrasts, n_columns: self.n_columns() }, notes))
+    }
+}
+
+/// W(t) − W(t0) of each target.
+pub(super) struct Contrasts {
+    contrasts: Vec<Vec<f64>>,
+    n_columns: usize,
+}
+
+impl Reading for Contrasts {
+    /// θ, and how moments move each effect.
+    type State = (Solution, Vec<Vec<f64>>);
+
+    fn n_targets(&self) -> usize {
+        self.contrasts.len()
+    }
+
+    fn solve(&self, mean: &[f64], spread: bool) -> Self::State {
+        let solution = Solution::of(mean, self.n_columns);
+        let influences = match spread {
+            true => self.contrasts.iter().map(|contrast| solution.influence(contrast)).collect(),
+            false => Vec::new(),
+        };
+        (solution, influences)
+    }
+
+    fn effects(&self, (solution, _): &Self::State, out: &mut [f64]) {
+        for (out, contrast) in out.iter_mut().zip(&self.contrasts) {
+            *out = contrast.iter().zip(&solution.effect).map(|(c, effect)| c * effect).sum();
+        }
+    }
+
+    fn deviations(&self, (solution, influences): &Self::State, leaf: &[f32], out: &mut [f64]) {
+        let mut residuals = [0.0; 1 + super::local_moments::MOST_COLUMNS];
+        let residuals = &mut residuals[..=self.n_columns];
+        solution.residuals(leaf, residuals);
+        for (out, influence) in out.iter_mut().zip(influences) {
+            let moved = influence.iter().zip(&residuals[1..]).zip(&solution.treatment);
+            *out = moved.map(|((u, residual), mean)| u * (residual - mean * residuals[0])).sum();
+        }
+    }
+}

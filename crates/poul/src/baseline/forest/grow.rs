@@ -1,0 +1,184 @@
+//! Growing a tree: depth first, honest where rows that fill leaves are kept apart from rows that choose splits
+//! (Wager and Athey 2018). A split that leaves no row to fill one side is pruned on the way: the other side takes the
+//! node's place.
+
+use rand::RngExt;
+use rand_distr::{Distribution, Poisson};
+
+use super::bins::{Bins, MISSING};
+use super::criterion::Criterion;
+use super::histogram::{Histogram, Split};
+use super::tree::Tree;
+use crate::seed::Rng;
+
+/// How far a tree grows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Splits on the way to a leaf; 0: any number.
+    pub(super) max_depth: usize,
+    /// Features that a node tries, on average.
+    pub(super) mtry: usize,
+}
+
+/// The rows of a tree.
+pub(super) struct Sample {
+    /// Rows that choose splits, ascending.
+    pub(super) split: Vec<u32>,
+    /// Rows that fill leaves; without them, the same.
+    pub(super) estimate: Option<Vec<u32>>,
+}
+
+/// Grows a tree; the sample has rows of both kinds.
+pub(super) fn grow<C: Criterion>(
+    bins: &Bins,
+    criterion: &C,
+    sample: Sample,
+    limits: Limits,
+    mut rng: Rng,
+) -> Tree {
+    let mut grower = Grower {
+        bins,
+        criterion,
+        limits,
+        histogram: Histogram::<C>::new(),
+        labels: Vec::new(),
+        features: bins.varying.clone(),
+        right: Vec::new(),
+    };
+    let Sample { mut split, mut estimate } = sample;
+    let mut tree = Tree::default();
+    let mut n_leaves = 0;
+    let n_estimate = estimate.as_ref().map_or(0, Vec::len);
+    let root = Pending { split: 0..split.len(), estimate: 0..n_estimate, depth: 0, right_of: None };
+    let mut stack = vec![(root, criterion.start())];
+    while let Some((node, above)) = stack.pop() {
+        if let Some(parent) = node.right_of {
+            tree.next_is_right_of(parent);
+        }
+        // Until the node is a leaf, or a split with rows to fill both sides.
+        let mut node = node;
+        loop {
+            let rows = &mut split[node.split.clone()];
+            let found = grower.best_split(rows, node.depth, &mut rng);
+            let filling = |node: &Pending| match &estimate {
+                Some(estimate) => &estimate[node.estimate.clone()],
+                None => &split[node.split.clone()],
+            };
+            let Some(found) = found else {
+                criterion.leaf(&above, filling(&node), &mut tree.leaves);
+                tree.push_leaf(n_leaves);
+                n_leaves += 1;
+                break;
+            };
+            let below = criterion.inherit(&above, filling(&node));
+            let (found, [left, right]) = grower.part(found, &node, &mut split, estimate.as_mut());
+            if estimate.is_some() && left.estimate.is_empty() {
+                node = right;
+            } else if estimate.is_some() && right.estimate.is_empty() {
+                node = left;
+            } else {
+                let number = tree.push_split(found.feature, found.bin, found.missing_left == Some(true));
+                stack.push((Pending { right_of: Some(number), ..right }, below.clone()));
+                stack.push((left, below));
+                break;
+            }
+        }
+    }
+    tree
+}
+
+/// A node whose rows are known.
+#[derive(Clone, Debug)]
+struct Pending {
+    split: std::ops::Range<usize>,
+    estimate: std::ops::Range<usize>,
+    depth: usize,
+    /// The parent that waits for the number of its right child.
+    right_of: Option<usize>,
+}
+
+/// Room that all nodes of a tree share.
+struct Grower<'a, C: Criterion> {
+    bins: &'a Bins,
+    criterion: &'a C,
+    limits: Limits,
+    histogram: Histogram<C>,
+    labels: Vec<C::Row>,
+    features: Vec<u32>,
+    right: Vec<u32>,
+}
+
+impl<C: Criterion> Grower<'_, C> {
+    fn best_split(&mut self, rows: &[u32], depth: usize, rng: &mut Rng) -> Option<Split> {
+        if self.limits.max_depth > 0 && depth >= self.limits.max_depth {
+            return None;
+        }
+        let node = self.criterion.relabel(rows, &mut self.labels)?;
+        let mut best = None;
+        for place in 0..self.n_tried(rng) {
+            let other = rng.random_range(place..self.features.len());
+            self.features.swap(place, other);
+            let feature = self.features[place];
+            let column = (feature, self.bins.column(feature));
+            self.histogram.offer(self.criterion, &node, column, (rows, &self.labels), &mut best);
+        }
+        best
+    }
+
+    /// Poisson about `mtry`, as the reference implementation draws it: every feature is tried somewhere.
+    fn n_tried(&self, rng: &mut Rng) -> usize {
+        let n_features = self.features.len();
+        let drawn = Poisson::new(self.limits.mtry as f64).map_or(1.0, |poisson| poisson.sample(rng));
+        (drawn as usize).clamp(1.min(n_features), n_features)
+    }
+
+    /// Parts the rows of a node; missing values that the node did not have go where more rows go.
+    fn part(
+        &mut self,
+        mut found: Split,
+        node: &Pending,
+        split: &mut [u32],
+        estimate: Option<&mut Vec<u32>>,
+    ) -> (Split, [Pending; 2]) {
+        let column = self.bins.column(found.feature);
+        let missing_left = found.missing_left == Some(true);
+        let goes_left = |row: u32| {
+            let bin = column[row as usize];
+            bin <= found.bin || (bin == MISSING && missing_left)
+        };
+        let n_rows = node.split.len();
+        let n_left = partition(&mut split[node.split.clone()], &mut self.right, goes_left);
+        let middle = node.split.start + n_left;
+        let more_left = 2 * n_left >= n_rows;
+        let missing_left = *found.missing_left.get_or_insert(more_left);
+        let goes_left = |row: u32| {
+            let bin = column[row as usize];
+            bin <= found.bin || (bin == MISSING && missing_left)
+        };
+        let n_filling_left = estimate.map_or(0, |estimate| {
+            partition(&mut estimate[node.estimate.clone()], &mut self.right, goes_left)
+        });
+        let cut = node.estimate.start + n_filling_left;
+        let child = |split, estimate| Pending { split, estimate, depth: node.depth + 1, right_of: None };
+        let left = child(node.split.start..middle, node.estimate.start..cut);
+        let right = child(middle..node.split.end, cut..node.estimate.end);
+        (found, [left, right])
+    }
+}
+
+/// Moves the rows that go left to the front and returns how many; both sides keep their order.
+fn partition(rows: &mut [u32], right: &mut Vec<u32>, goes_left: impl Fn(u32) -> bool) -> usize {
+    right.clear();
+    let mut n_left = 0;
+    for i in 0..rows.len() {
+        let row = rows[i];
+        if goes_left(row) {
+            rows[n_left] = row;
+            n_left += 1;
+        } else {
+            right.push(row);
+        }
+    }
+    rows[n_left..].copy_from_slice(right);
+    n_left
+}
