@@ -64,11 +64,6 @@ impl Population<'_> {
             for net in 0..network.treatments.len() {
                 geometry.push(sample.canonicalise(network, net, layout, weights)?);
             }
-            // Means of h along the old axes.
-            for running in &network.running {
-                weights[layout.segment(running.mean).range()].fill(0.0);
-                weights[layout.segment(running.count).range()].fill(0.0);
-            }
         }
         Ok(geometry)
     }
@@ -108,6 +103,11 @@ impl Sample<'_> {
         let forward: Vec<f64> = turn.forward.iter().map(|value| value * factor).collect();
         for weight in matrices.into_iter().chain(bias) {
             multiply(layout, weights, weight, &forward, d);
+        }
+        if let Some(running) = network.running.get(net) {
+            let values = &mut weights[layout.segment(running.mean).range()];
+            values.iter_mut().zip(&mean).for_each(|(v, mean)| *v = (f64::from(*v) - mean) as f32);
+            multiply(layout, weights, running.mean, &turn.forward, d);
         }
         let served = (0..network.g.len()).filter(|outcome| network.treatment_of(*outcome) == net);
         for layer in served.filter_map(|outcome| network.g[outcome].last()) {

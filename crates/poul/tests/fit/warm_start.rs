@@ -47,7 +47,7 @@ fn next(mut bench: Bench, model: Model, training: serde_json::Value) -> Bench {
 #[test]
 fn before_its_first_step_it_is_the_saved_model() {
     let (bench, model) = saved();
-    let still = json!({ "learning_rate": 1e-9, "epochs": 1 });
+    let still = json!({ "learning_rate": 1e-9, "epochs": 1, "calibrate": false });
     let before = effects(&model, &["t1", "t2"]);
     let fingerprint = model.manifest().data[0].fingerprint.clone();
     let rows = model.manifest().policy_rows.clone();

@@ -221,7 +221,7 @@ mod tests {
         let mut builder = PolicySet::builder();
         builder.add("p0", "s", "a", 1.0).add("p1", "s", "b", 1.0);
         let space = TreatmentSpace::new(&builder.build().unwrap(), &[0.5, 0.5]);
-        Treatments { tier: Tier::Id, arms, arm_rows: arm_rows.to_vec(), control, space }
+        Treatments { tier: Tier::Id, arms, arm_rows: arm_rows.to_vec(), control, doses: Vec::new(), space }
     }
 
     #[test]
