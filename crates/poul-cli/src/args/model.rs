@@ -7,7 +7,11 @@ use clap::Args as ClapArgs;
 use super::{NuisanceArgs, PolicyArgs, RoleArgs};
 
 #[derive(ClapArgs)]
-#[command(after_help = "Examples:
+#[command(
+    after_help = "Ctrl-C keeps what is done in model.poul.partial, and so does a crash; --resume goes on from there to the same
+model.
+
+Examples:
   poul fit rides/train.parquet --policies rides/policies.toml --outcome gmv,cost --out model.poul
   poul fit mail.csv --treatment segment --control 'No E-Mail' --outcome visit --out model.poul
   poul fit cv.csv --treatment-columns Job,Gender --outcome chosen --cluster id --out model.poul
@@ -15,9 +19,8 @@ use super::{NuisanceArgs, PolicyArgs, RoleArgs};
   poul fit a.csv --baseline-data 'history/*.csv' --outcome y --cluster user --out m.poul
   poul fit train.parquet --config poul.toml --learner constant --out model.poul
   poul fit train.parquet --config poul.toml --out model.poul --resume
-  poul fit july.parquet --warm-start june.poul --out july.poul
-
-Ctrl-C keeps what is done in model.poul.partial, and so does a crash; --resume goes on from there to the same model.")]
+  poul fit july.parquet --warm-start june.poul --out july.poul"
+)]
 pub(crate) struct Fit {
     /// Parquet, CSV(.gz) or Arrow: a file, a folder or a quoted glob
     pub(crate) data: String,
