@@ -10,7 +10,7 @@ use super::result::{Comparison, Failure};
 use super::stage::Named;
 use super::summary::{Shape, results};
 use super::test_rows::{TestQuestion, TestRows};
-use crate::data::Source;
+use crate::data::{Filter, Source};
 use crate::evaluate::{Bootstrap, Params, Readings, ValidParams};
 use crate::model::{CheckpointPlan, DEFAULT_LEARNER};
 use crate::{Checkpoint, Error, Kind, Progress, Result};
@@ -242,7 +242,7 @@ fn checkpoint(request: &ComparisonRequest<'_>) -> Result<Option<Checkpoint>> {
     let Some(plan) = request.checkpoint else { return Ok(None) };
     let split = match request.split {
         Split::Table(source, columns) => {
-            let population = columns.population.as_ref().map(|filter| filter.text());
+            let population = columns.population.as_ref().map(Filter::text);
             json!({ "table": source.fingerprint()?, "population": population })
         }
         Split::Filters(train, test) => json!({ "train": train.text(), "test": test.text() }),

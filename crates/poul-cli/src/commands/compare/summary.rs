@@ -75,7 +75,7 @@ fn table(comparison: &Comparison, population: &str, outcome: &str) -> String {
     for cell in first.iter().filter(|cell| !many || cell.policy.is_none()) {
         for learner in &comparison.learners {
             let Some(cell) = learner.cell(population, outcome, cell.policy.as_deref()) else { continue };
-            let value = |metric: Metric| optional(cell.metric(metric).map(|own| own.value));
+            let value = |metric: Metric| optional(cell.metric(metric).map(|own| without_rounding(own.value)));
             let auuc = cell.metric(Metric::Auuc);
             let cells = [
                 shortened(&policy_name(cell.policy.as_deref())),
@@ -128,6 +128,11 @@ fn footer(comparison: &Comparison) -> String {
         text += &format!("FAILED: {}: {}\n", failure.label, failure.error);
     }
     text
+}
+
+/// Zero where only rounding keeps a number from it: the Qini of equal scores.
+fn without_rounding(value: f64) -> f64 {
+    if value.abs() < 1e-12 { 0.0 } else { value }
 }
 
 fn interval(ends: Option<[f64; 2]>) -> String {
