@@ -70,7 +70,7 @@ pub fn default_space(learner: &Learner) -> Result<Space> {
         return Space::parse(&table([
             ("training.learning_rate", json!([1e-3, 2e-3, 4e-3])),
             ("training.decay_g", json!([0.3, 1.0, 3.0])),
-            ("training.gate_penalty", json!([0.0, 5e-4, 1.5e-3, 4e-3])),
+            ("training.gate_penalty", json!([0.0, 1.0, 2.5, 5.0])),
             ("model.dropout", json!([0.1, 0.2, 0.4])),
             ("model.effect_dim", json!([8, 16, 32])),
         ]));
@@ -82,16 +82,22 @@ pub fn default_space(learner: &Learner) -> Result<Space> {
         ("training.folds", json!([2, 3, 5])),
         ("model.dropout", json!([0.0, 0.1, 0.3])),
     ];
-    let known = (learner.settle)(&Settings::default())?;
-    let has = |name: &str| match name.split_once('.') {
-        Some(("model", key)) => known.model.contains_key(key),
-        Some((_, key)) => known.training.contains_key(key),
-        None => false,
+    // A learner may lack a setting, or fix it.
+    let accepts = |name: &str, values: &Value| {
+        let mut settings = Settings::default();
+        values.as_array().into_iter().flatten().all(|value| {
+            match name.split_once('.') {
+                Some(("model", key)) => settings.model.insert(key.to_owned(), value.clone()),
+                Some((_, key)) => settings.training.insert(key.to_owned(), value.clone()),
+                None => None,
+            };
+            (learner.settle)(&settings).is_ok()
+        })
     };
     let space: Map<String, Value> = candidates
         .into_iter()
-        .filter(|(name, _)| has(name))
-        .map(|(name, value)| (name.to_owned(), value))
+        .filter(|(name, values)| accepts(name, values))
+        .map(|(name, values)| (name.to_owned(), values))
         .collect();
     Space::parse(&space).map_err(|_| {
         let error = Error::usage(format!("the learner `{}` has nothing to tune by default", learner.name));
