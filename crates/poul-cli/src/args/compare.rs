@@ -12,7 +12,7 @@ use super::{PolicyArgs, RoleArgs};
 A learner that fails is left out of the tables, and the exit code is 1. Ctrl-C keeps what is finished.
 
 Examples:
-  poul compare rides/train.parquet --test rides/test.parquet --policies rides/policies.toml --outcome gmv
+  poul compare train.parquet --test test.parquet --policies policies.toml --outcome gmv
   poul compare rides.parquet --config poul.toml --time month --test-from 2025-06 --core 'core = 1' --all
   poul compare mail.csv --treatment segment --control 'No E-Mail' --outcome visit --learner poul,ridge
   poul compare a.parquet --config poul.toml --schedule 1,3 --schedule 5,1 --core core --latex table.tex

@@ -8,8 +8,7 @@ use super::{NuisanceArgs, PolicyArgs, RoleArgs};
 
 #[derive(ClapArgs)]
 #[command(
-    after_help = "Ctrl-C keeps what is done in model.poul.partial, and so does a crash; --resume goes on from there to the same
-model.
+    after_help = "Ctrl-C keeps what is done in model.poul.partial, and so does a crash; --resume goes on from there.
 
 Examples:
   poul fit rides/train.parquet --policies rides/policies.toml --outcome gmv,cost --out model.poul
