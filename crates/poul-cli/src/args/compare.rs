@@ -13,9 +13,9 @@ A learner that fails is left out of the tables, and the exit code is 1. Ctrl-C k
 
 Examples:
   poul compare train.parquet --test test.parquet --policies policies.toml --outcome gmv
-  poul compare rides.parquet --config poul.toml --time month --test-from 2025-06 --core 'core = 1' --all
-  poul compare mail.csv --treatment segment --control 'No E-Mail' --outcome visit --learner poul,ridge
-  poul compare a.parquet --config poul.toml --schedule 1,3 --schedule 5,1 --core core --latex table.tex
+  poul compare a.parquet --config poul.toml --time month --test-from 2025-06 --core core --all
+  poul compare mail.csv --treatment segment --control none --outcome visit --learner poul,ridge
+  poul compare a.parquet --config poul.toml --schedule 1,3 --schedule 5,1 --core core --latex t.tex
   poul compare a.parquet --config poul.toml --seeds 3 --json results.json --resume"
 )]
 pub(crate) struct Compare {
@@ -100,7 +100,7 @@ The file written is ready for poul fit --config.
 
 Examples:
   poul tune rides/train.parquet --policies rides/policies.toml --outcome gmv --out poul.toml
-  poul tune a.parquet --config search.toml --learner t-learner --trials 30 --halving --out best.toml
+  poul tune a.parquet --config search.toml --learner t-learner --trials 30 --halving --out b.toml
   poul tune a.parquet --config search.toml --preset paper-gmv --core 'core = 1' --out best.toml"
 )]
 pub(crate) struct Tune {
