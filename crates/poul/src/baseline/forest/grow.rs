@@ -84,6 +84,7 @@ pub(super) fn grow<C: Criterion>(
             }
         }
     }
+    tree.shrink();
     tree
 }
 
@@ -181,4 +182,65 @@ fn partition(rows: &mut [u32], right: &mut Vec<u32>, goes_left: impl Fn(u32) -> 
     }
     rows[n_left..].copy_from_slice(right);
     n_left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Seed;
+    use crate::baseline::forest::bins::Cuts;
+    use crate::baseline::forest::local_moments::LocalMoments;
+    use crate::baseline::forest::moments::Moments;
+    use crate::net::DenseRows;
+
+    /// A causal tree on 400 rows, of which the last `n_filling` fill leaves.
+    fn causal_tree(outcome: &[f32], n_filling: usize) -> Tree {
+        let mut rng = Seed::new(3).rng();
+        let x: Vec<f32> = (0..800).map(|_| rng.random_range(-1.0..1.0)).collect();
+        let treatment: Vec<f32> = (0..400).map(|row| if row % 2 == 0 { -1.0 } else { 1.0 }).collect();
+        let x = DenseRows::new(&x, 2).unwrap();
+        let rows: Vec<u32> = (0..400).collect();
+        let bins = Bins::new(&Cuts::learn(&x, &rows), &x, &rows);
+        let local = LocalMoments {
+            outcome,
+            treatment: &treatment,
+            width: 1,
+            weight: None,
+            min_node: 2,
+            min_child_rows: 0,
+            imbalance: 0.0,
+        };
+        let (split, estimate) = rows.split_at(400 - n_filling);
+        let sample = Sample { split: split.to_vec(), estimate: (n_filling > 0).then(|| estimate.to_vec()) };
+        let limits = Limits { max_depth: 0, mtry: 2 };
+        grow(&bins, &Moments::<4, _>(local), sample, limits, Seed::new(4).rng())
+    }
+
+    fn outcome() -> Vec<f32> {
+        let mut rng = Seed::new(5).rng();
+        (0..400).map(|_| rng.random_range(-1.0..1.0)).collect()
+    }
+
+    #[test]
+    fn outcomes_of_rows_that_fill_leaves_do_not_move_splits() {
+        let plain = outcome();
+        let mut changed = plain.clone();
+        changed[200..].iter_mut().for_each(|value| *value = 7.0 - 3.0 * *value);
+        let (before, after) = (causal_tree(&plain, 200), causal_tree(&changed, 200));
+        assert!(before.n_nodes() > 20);
+        assert!(before.same_splits(&after));
+        assert_ne!(before.leaves, after.leaves);
+        // Without honesty they do.
+        assert!(!causal_tree(&plain, 0).same_splits(&causal_tree(&changed, 0)));
+    }
+
+    #[test]
+    fn no_leaf_is_left_without_rows() {
+        // Two rows fill at most two leaves; a leaf without rows would have means that are not numbers.
+        let tree = causal_tree(&outcome(), 2);
+        assert!(tree.n_nodes() <= 3);
+        assert!(tree.leaves.iter().all(|value| value.is_finite()));
+        let tree = causal_tree(&outcome(), 60);
+        assert!(tree.leaves.iter().all(|value| value.is_finite()));
+    }
 }

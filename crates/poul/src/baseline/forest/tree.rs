@@ -34,6 +34,17 @@ impl Tree {
         self.nodes.len()
     }
 
+    /// Gives back room that growing left over.
+    pub(super) fn shrink(&mut self) {
+        self.nodes.shrink_to_fit();
+        self.leaves.shrink_to_fit();
+    }
+
+    #[cfg(test)]
+    pub(super) fn same_splits(&self, other: &Self) -> bool {
+        self.nodes == other.nodes
+    }
+
     /// Adds a split, whose left child must be added next; returns its number.
     pub(super) fn push_split(&mut self, feature: u32, bin: u8, missing_left: bool) -> usize {
         let split = (feature << 9) | (u32::from(bin) << 1) | u32::from(missing_left);
