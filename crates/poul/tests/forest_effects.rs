@@ -169,8 +169,8 @@ fn weights_count_like_copies_and_clusters_keep_copies_together() {
         (0..1500).map(|row| if train.x[row * N_FEATURES] > 0.5 { 3.0 } else { 1.0 }).collect();
     let mut copies = World { x: Vec::new(), arm: Vec::new(), y: Vec::new(), unit_effect: Vec::new() };
     let mut cluster = Vec::new();
-    for row in 0..1500 {
-        for _ in 0..weight[row] as usize {
+    for (row, weight) in weight.iter().enumerate() {
+        for _ in 0..*weight as usize {
             copies.x.extend(&train.x[row * N_FEATURES..][..N_FEATURES]);
             copies.arm.push(train.arm[row]);
             copies.y.push(train.y[row]);

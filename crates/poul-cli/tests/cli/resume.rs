@@ -138,7 +138,9 @@ fn phases_presets_and_warm_starts() {
     assert_eq!(manifest["data"].as_array().map(Vec::len), Some(2));
     assert_eq!(manifest["settings"]["model"]["members"], 2);
     assert_eq!(
-        manifest["policy_rows"].as_array().map(|rows| rows.iter().filter_map(|rows| rows.as_u64()).sum()),
+        manifest["policy_rows"]
+            .as_array()
+            .map(|rows| rows.iter().filter_map(serde_json::Value::as_u64).sum()),
         Some(900_u64)
     );
     let other = ["fit", "new.csv", "--warm-start", "a.poul", "--out", "c.poul"];

@@ -181,7 +181,7 @@ pub(super) fn read<P: ForestParams>(settings: &Settings) -> Result<P> {
     let defaults = match settings.preset.as_deref() {
         None => P::default(),
         Some(name) => P::preset(name).ok_or_else(|| match P::preset("paper") {
-            Some(_) => Error::unknown(Kind::Usage, "preset", name, "presets", ["paper"].into_iter()),
+            Some(_) => Error::unknown(Kind::Usage, "preset", name, "presets", ["paper"]),
             None => Error::usage(format!("the learner `{}` has no preset `{name}`", P::NAME)),
         })?,
     };

@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(units.n_units(), 100);
         let sampling = Sampling { fraction: 0.4, honesty: 0.5, group_trees: 2 };
         let samples = units.draw(sampling, Seed::new(1));
-        let mut seen = vec![false; 100];
+        let mut seen = [false; 100];
         for sample in &samples {
             let estimate = sample.estimate.as_ref().unwrap();
             assert_eq!((sample.split.len(), estimate.len()), (80, 80));
