@@ -82,13 +82,8 @@ pub fn evaluate(table: &Scored<'_>, params: &ValidParams, progress: &dyn Progres
         .sum();
     progress.start("Evaluating", "draws", Some((n_stages * params.bootstrap.draws) as u64));
 
-    let mut evaluation = Evaluation {
-        rows: table.arm.len(),
-        level: params.bootstrap.level,
-        results: Vec::new(),
-        pooled: Vec::new(),
-        cost_curves: Vec::new(),
-    };
+    let mut evaluation =
+        Evaluation { rows: table.arm.len(), level: params.bootstrap.level, ..Evaluation::default() };
     for (outcome, effects) in &comparisons {
         let outcome = &table.outcomes[*outcome];
         let sizes = &sizes[effects.policy];

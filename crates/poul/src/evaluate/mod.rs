@@ -41,6 +41,7 @@ mod ranked;
 mod rate;
 mod reading;
 mod readings;
+mod reasons;
 mod resample;
 mod residual;
 mod result;
@@ -64,6 +65,11 @@ pub use params::{CostPair, Params, ValidParams};
 pub use ranked::{Ranked, Rows, Totals};
 pub use rate::{Rate, rate, rate_autoc, rate_qini};
 pub use readings::{Metric, Readings, readings};
+pub use reasons::{
+    AtomEffect, AverageEffect, Balance, CheckResult, FeatureEffect, FeatureGroup, OutcomeCalibration,
+    Overlap, Placebo, PolicyPlace, Provenance, Sensitivity, TrainingPoint, TreeNode, Validation, Verdict,
+    WhoGains,
+};
 pub use residual::{constant_effect, r_loss, r_score};
 pub use result::{
     CostResult, CurvePoint, Evaluation, Interval, Metrics, PolicyResult, PooledResult, TopShare,

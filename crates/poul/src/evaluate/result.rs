@@ -6,12 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::calibration::Bin;
 use super::cost_curve::CostPoint;
+use super::reasons::{AtomEffect, AverageEffect, PolicyPlace, Provenance, Validation, WhoGains};
 
 /// Lower and upper end.
 pub type Interval = [f64; 2];
 
-/// Metrics of every outcome and policy.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Metrics of every outcome and policy, and what else a reader needs to trust them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     /// Rows of the table.
     pub rows: usize,
@@ -24,6 +25,24 @@ pub struct Evaluation {
     /// Cost curves, where asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cost_curves: Vec<CostResult>,
+    /// Average effects by the doubly robust score, over all rows and by group.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub averages: Vec<AverageEffect>,
+    /// How predicted effects differ between rows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub who_gains: Vec<WhoGains>,
+    /// Checks of the design and of the orthogonal score.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validation: Option<Validation>,
+    /// The policies beside each other, and what stands behind them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policies: Vec<PolicyPlace>,
+    /// What each action does in each context.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub atoms: Vec<AtomEffect>,
+    /// Where the numbers come from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provenance: Option<Provenance>,
 }
 
 /// Metrics of one policy against another on one outcome.
