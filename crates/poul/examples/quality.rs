@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p poul --example quality -- [key=value …]`, where the keys are `learners` (names joined by
 //! commas; `poul-id` is POUL on policy names instead of atoms), `seeds` (a number, or such as 6-10), `scenario`,
-//! `design`, the sizes of the simulation (`rows`, `features`, `policies`, `contexts`, `actions`, `noise`) and settings such as
+//! `design`, `memory` (such as 2MB: beyond it training reads windows of rows from a file), the sizes of the simulation (`rows`, `features`, `policies`, `contexts`, `actions`, `noise`) and settings such as
 //! `model.members=2` or `training.epochs=10`, which go to `poul` and `poul-id`.
 
 use std::collections::BTreeMap;
@@ -64,7 +64,8 @@ fn main() -> Result<()> {
             ..Simulation::default()
         };
         run(&simulation.check()?, &folder, &Silent)?;
-        let world = World::read(&folder, text("design", "randomized").parse()?)?;
+        let budget = given.get("memory").map_or(Ok(Budget::default()), |memory| memory.parse())?;
+        let world = World::read(&folder, text("design", "randomized").parse()?, &budget)?;
         for name in text("learners", "ridge,s-learner,poul-id,poul").split(',') {
             let start = std::time::Instant::now();
             let result = world.error_of(name, &settings)?;
@@ -102,7 +103,7 @@ struct World {
 }
 
 impl World {
-    fn read(folder: &Path, design: Design) -> Result<Self> {
+    fn read(folder: &Path, design: Design, budget: &Budget) -> Result<Self> {
         let open = |name: &str| Source::open(&folder.join(name).to_string_lossy());
         let policies = PolicySet::read(&folder.join("policies.toml"), None)?;
         let source = open("train.parquet")?;
@@ -116,13 +117,8 @@ impl World {
         let time = source.column_names().contains(&"month").then(|| "month".to_owned());
         let roles = Roles { outcome: outcomes.clone(), stratum, time, design, ..Roles::default() };
         let columns = roles.check(source.schema(), Need::FIT)?;
-        let (train, encoder) = Dataset::read_and_fit(
-            &source,
-            &columns,
-            &EncoderParams::default().check()?,
-            &Budget::default(),
-            &Silent,
-        )?;
+        let (train, encoder) =
+            Dataset::read_and_fit(&source, &columns, &EncoderParams::default().check()?, budget, &Silent)?;
         let test = Dataset::read(&open("test.parquet")?, &columns, &encoder, &Budget::default(), &Silent)?;
         let labels: Vec<&Labels> = train.treatment_labels.iter().collect();
         let policy = Assigner::new(&policies, &columns).assign(&train.treatment, &labels, &train.rows)?;
@@ -150,8 +146,8 @@ impl World {
         let (policies, place) = if name == "poul-id" { self.by_id()? } else { self.by_atom() };
         let policy: Vec<u32> = self.policy.iter().map(|policy| place[*policy as usize] as u32).collect();
         let n_cols = self.train.x.width();
-        let x = DenseRows::new(self.train.x.rows(0..self.train.n_rows()), n_cols)?;
-        let data = TrainingData::of(&self.train, &x, &policies, &policy, self.design, None)?.check()?;
+        let data =
+            TrainingData::of(&self.train, &self.train.x, &policies, &policy, self.design, None)?.check()?;
         let settings = if name.starts_with("poul") { settings.clone() } else { Settings::default() };
         let trained =
             (learner(name.trim_end_matches("-id"))?.train)(&data, &settings, Seed::new(3407), &Silent)?;

@@ -150,8 +150,8 @@ impl Prepared<'_> {
         seed: u64,
         progress: &dyn Progress,
     ) -> Result<Trained> {
-        let all = self.table.x()?;
-        let x = part.x(&all);
+        let all = self.table.x();
+        let x = part.x(all);
         let data = part.training_data(&self.table, &x, &self.setting)?.check()?;
         (learner.train)(&data, settings, Seed::new(seed), progress)
     }

@@ -4,7 +4,7 @@ use rand::seq::SliceRandom;
 
 use crate::data::{Budget, Columns, Dataset, Design, Encoder, Labels, Source};
 use crate::effect::TrainingData;
-use crate::net::{DenseRows, RowSource};
+use crate::net::RowSource;
 use crate::nuisance::{SomeRows, StratumTable};
 use crate::policy::{Assigner, PolicySet};
 use crate::{Error, Kind, Progress, Result, Seed};
@@ -36,10 +36,7 @@ impl Table {
     /// What is left of a budget beside the features of this table.
     pub(crate) fn left_of(&self, budget: &Budget) -> Budget {
         let mut left = budget.clone();
-        if !self.dataset.x.is_on_disk() {
-            let bytes = size_of_val(self.dataset.x.values()) as u64;
-            left.bytes = left.bytes.saturating_sub(bytes).max(1);
-        }
+        left.bytes = left.bytes.saturating_sub(self.dataset.x.memory_bytes()).max(1);
         left
     }
 
@@ -48,8 +45,8 @@ impl Table {
     }
 
     /// The encoded features.
-    pub(crate) fn x(&self) -> Result<DenseRows<'_>> {
-        DenseRows::new(self.dataset.x.values(), self.dataset.x.width())
+    pub(crate) fn x(&self) -> &dyn RowSource {
+        &self.dataset.x
     }
 
     /// Some of the rows, by number.

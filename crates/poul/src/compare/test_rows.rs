@@ -89,10 +89,10 @@ impl<'a> TestRows<'a> {
         let scorer = effects.prepare(setting.policies, &self.targets, setting.control)?;
         let (n_targets, n_outcomes) = (self.targets.len(), self.part.outcomes.len());
         let mut columns = vec![Vec::with_capacity(self.n_rows()); n_targets * n_outcomes];
-        let all = self.table.x()?;
+        let all = self.table.x();
         progress.start("Scoring", "rows", Some(self.n_rows() as u64));
         for rows in self.part.rows.chunks((BLOCK_PAIRS / n_targets.max(1)).max(64)) {
-            let scores = scorer.score(&SomeRows { x: &all, rows }, false)?;
+            let scores = scorer.score(&SomeRows { x: all, rows }, false)?;
             for (mean, columns) in scores.mean.iter().zip(columns.chunks_mut(n_targets)) {
                 for (target, column) in columns.iter_mut().enumerate() {
                     column

@@ -36,9 +36,9 @@ impl Validation {
         seed: Seed,
         progress: &dyn Progress,
     ) -> Result<Self> {
-        let all = table.x()?;
+        let all = table.x();
         let (moments, given) = (moments(train), Given::new(train, &part));
-        let predicted = outcome_model(&all, train, &part, &moments, &given, seed, progress)?;
+        let predicted = outcome_model(all, train, &part, &moments, &given, seed, progress)?;
         let n_outcomes = moments.len();
         let residual = (0..n_outcomes).map(|outcome| {
             let (mean, sd) = moments[outcome];
@@ -47,7 +47,7 @@ impl Validation {
             values.map(|(y, m)| (y - mean) / sd - f64::from(*m)).collect()
         });
         let residual = residual.collect();
-        let propensity = propensity(table, &all, train, &part, setting, seed, progress)?;
+        let propensity = propensity(table, all, train, &part, setting, seed, progress)?;
         let mut is_run = vec![false; setting.policies.len()];
         train.policy.iter().chain(&part.policy).for_each(|policy| is_run[*policy as usize] = true);
         let targets =
@@ -67,11 +67,11 @@ impl Validation {
         let scorer = effects.prepare(setting.policies, &self.targets, setting.control)?;
         let mut place = vec![None; setting.policies.len()];
         self.targets.iter().enumerate().for_each(|(index, policy)| place[*policy] = Some(index));
-        let all = table.x()?;
+        let all = table.x();
         let (mut losses, mut mass) = (vec![0.0; n_outcomes], 0.0);
         let block_rows = (BLOCK_PAIRS / n_targets.max(1)).max(64);
         for (block, rows) in self.part.rows.chunks(block_rows).enumerate() {
-            let scores = scorer.score(&SomeRows { x: &all, rows }, false)?;
+            let scores = scorer.score(&SomeRows { x: all, rows }, false)?;
             for index in 0..rows.len() {
                 let row = block * block_rows + index;
                 let weight = self.part.weight_of(row);

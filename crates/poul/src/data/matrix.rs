@@ -2,18 +2,24 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use super::budget::Budget;
 use super::scratch::{Scratch, ScratchWriter};
-use crate::Result;
+use crate::{Error, Result};
 
 /// A table of `f32`, row after row.
 ///
-/// What exceeds the budget is kept in a mapped scratch file; reading is the same either way.
+/// What exceeds the budget is kept in a scratch file. As a [`RowSource`] it then reads what it is asked for and holds
+/// nothing; [`values`](Self::values) maps the whole file, whose pages count as memory while they are used.
 pub struct Matrix {
     n_rows: usize,
     width: usize,
     store: Store,
+    /// Rows that training may hold at a time, where they are in a file.
+    window_rows: usize,
+    /// The first thing that went wrong when rows were read.
+    failure: OnceLock<Error>,
 }
 
 enum Store {
@@ -25,7 +31,13 @@ impl Matrix {
     /// A matrix from its numbers, row after row; `None` if they are not whole rows.
     pub fn from_vec(width: usize, values: Vec<f32>) -> Option<Self> {
         let whole = width > 0 && values.len().is_multiple_of(width);
-        whole.then(|| Self { n_rows: values.len() / width, width, store: Store::Memory(values) })
+        whole.then(|| Self {
+            n_rows: values.len() / width,
+            width,
+            store: Store::Memory(values),
+            window_rows: 0,
+            failure: OnceLock::new(),
+        })
     }
 
     /// How many rows it has.
@@ -56,9 +68,81 @@ impl Matrix {
         }
     }
 
+    /// Bytes of memory that the rows take; none where they are in a scratch file.
+    pub fn memory_bytes(&self) -> u64 {
+        match &self.store {
+            Store::Memory(values) => size_of_val(values.as_slice()) as u64,
+            Store::Scratch(_) => 0,
+        }
+    }
+
     /// Whether the rows are in a scratch file.
     pub fn is_on_disk(&self) -> bool {
         matches!(self.store, Store::Scratch(_))
+    }
+}
+
+/// Rows between two that are wanted are read with them if they are so few.
+const FEW_BETWEEN: u32 = 8;
+/// Most numbers that are read at once.
+const READ_VALUES: usize = 1 << 18;
+
+impl Matrix {
+    /// Copies rows by number. Those that cannot be read are NaN, and [`failure`](Self::failure) tells why.
+    pub(crate) fn copy_rows(&self, rows: &[u32], out: &mut [f32]) {
+        match &self.store {
+            Store::Memory(values) => {
+                for (out, row) in out.chunks_exact_mut(self.width).zip(rows) {
+                    out.copy_from_slice(&values[*row as usize * self.width..][..self.width]);
+                }
+            }
+            Store::Scratch(scratch) => {
+                if let Err(error) = self.read_rows(scratch, rows, out) {
+                    out.fill(f32::NAN);
+                    self.failure.get_or_init(|| error);
+                }
+            }
+        }
+    }
+
+    /// Rows that training may hold in memory at a time, where not all are there.
+    pub(crate) fn window_rows(&self) -> Option<usize> {
+        self.is_on_disk().then_some(self.window_rows)
+    }
+
+    /// The first thing that went wrong when rows were copied.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        let told = |error: &Error| {
+            Error::other(error.to_string()).hint(error.hint_text().unwrap_or("fit again").to_owned())
+        };
+        self.failure.get().map(told)
+    }
+
+    /// Rows that lie together are read together.
+    fn read_rows(&self, scratch: &Scratch, rows: &[u32], out: &mut [f32]) -> Result<()> {
+        let most_rows = (READ_VALUES / self.width).max(1);
+        let (mut out, mut rest, mut together) = (out, rows, Vec::new());
+        while let Some(first) = rest.first().copied() {
+            let near = |(place, pair): (usize, &[u32])| {
+                let ascends = pair[1] > pair[0] && pair[1] - pair[0] <= FEW_BETWEEN;
+                (!(ascends && ((pair[1] - first) as usize) < most_rows)).then_some(place + 1)
+            };
+            let n = rest.windows(2).enumerate().find_map(near).unwrap_or(rest.len());
+            let (now, later) = out.split_at_mut(n * self.width);
+            let n_read = (rest[n - 1] - first) as usize + 1;
+            let start = first as u64 * self.width as u64;
+            if n_read == n {
+                scratch.read(start, now)?;
+            } else {
+                together.resize(n_read * self.width, 0.0);
+                scratch.read(start, &mut together)?;
+                for (out, row) in now.chunks_exact_mut(self.width).zip(rest) {
+                    out.copy_from_slice(&together[(row - first) as usize * self.width..][..self.width]);
+                }
+            }
+            (out, rest) = (later, &rest[n..]);
+        }
+        Ok(())
     }
 }
 
@@ -90,6 +174,8 @@ enum Filling {
     },
 }
 
+/// One window is used while the next is read; the rest of the budget is for what else there is of a row.
+const WINDOW_SHARE: u64 = 4;
 const BYTES: u64 = size_of::<f32>() as u64;
 
 impl MatrixBuilder {
@@ -138,7 +224,11 @@ impl MatrixBuilder {
             }
             Filling::Scratch { writer, .. } => Store::Scratch(writer.finish()?),
         };
-        Ok(Matrix { n_rows: self.n_rows, width: self.width, store })
+        let row_bytes = self.width.max(1) as u64 * BYTES;
+        let window_rows =
+            (self.budget.bytes / WINDOW_SHARE / row_bytes).clamp(1, u64::from(u32::MAX)) as usize;
+        let (n_rows, width) = (self.n_rows, self.width);
+        Ok(Matrix { n_rows, width, store, window_rows, failure: OnceLock::new() })
     }
 
     /// Grows the memory, or moves to a scratch file where the budget does not allow it.
@@ -207,6 +297,14 @@ mod tests {
             assert_eq!(matrix.values(), expected);
             assert_eq!(matrix.row(99), [297.0, 298.0, 299.0]);
             assert_eq!(matrix.rows(1..3), &expected[3..9]);
+            for rows in [&[0, 1, 2][..], &[5, 7, 8, 40, 99], &[9, 9, 3, 4, 0], &[98], &[]] {
+                let mut out = vec![0.0; rows.len() * 3];
+                matrix.copy_rows(rows, &mut out);
+                let own: Vec<f32> = rows.iter().flat_map(|row| matrix.row(*row as usize).to_vec()).collect();
+                assert_eq!(out, own, "{rows:?}");
+            }
+            assert_eq!(matrix.window_rows().is_some(), on_disk);
+            assert!(matrix.failure().is_none());
         }
     }
 

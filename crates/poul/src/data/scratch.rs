@@ -1,8 +1,9 @@
-//! A file of numbers that has no name: it is written once, then read as memory, and vanishes with the process.
+//! A file of numbers that has no name: it is written once, then only read, and vanishes with the process.
 
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use arrow_buffer::ToByteSlice;
 use memmap2::Mmap;
@@ -33,15 +34,10 @@ impl ScratchWriter {
         Ok(())
     }
 
-    /// Ends the writing and maps the file.
-    pub(crate) fn finish(self) -> Result<Scratch> {
-        if self.n_bytes == 0 {
-            return Ok(Scratch { map: None });
-        }
-        match map(&self.file) {
-            Ok(map) => Ok(Scratch { map: Some(map) }),
-            Err(error) => Err(self.failed(error)),
-        }
+    /// Ends the writing.
+    pub(crate) fn finish(mut self) -> Result<Scratch> {
+        self.file.flush().map_err(|error| self.failed(error))?;
+        Ok(Scratch { folder: self.folder, file: self.file, n_bytes: self.n_bytes, map: OnceLock::new() })
     }
 
     fn failed(&self, error: std::io::Error) -> Error {
@@ -54,37 +50,57 @@ impl ScratchWriter {
     }
 }
 
-/// A scratch file mapped into memory.
+/// A scratch file that is read.
 pub(crate) struct Scratch {
-    map: Option<Mmap>,
+    folder: PathBuf,
+    file: File,
+    n_bytes: u64,
+    /// Made when all numbers are first asked for: pages that are read through it count as the process's memory.
+    map: OnceLock<Option<Mmap>>,
 }
 
 impl Scratch {
-    /// The numbers that were written.
-    pub(crate) fn values(&self) -> &[f32] {
-        self.map.as_ref().map_or(&[], |map| as_numbers(map))
+    /// Reads the numbers from number `first` on.
+    pub(crate) fn read(&self, first: u64, out: &mut [f32]) -> Result<()> {
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(out);
+        read_exact_at(&self.file, bytes, first * size_of::<f32>() as u64).map_err(|error| {
+            Error::output(&self.folder, error).hint("the scratch file there cannot be read back")
+        })
     }
+
+    /// The numbers that were written, as if they were in memory; none where the system cannot map the file.
+    pub(crate) fn values(&self) -> &[f32] {
+        let mapped = || (self.n_bytes > 0).then(|| map(&self.file).ok()).flatten();
+        self.map.get_or_init(mapped).as_ref().map_or(&[], |map| bytemuck::cast_slice(map))
+    }
+}
+
+#[cfg(unix)]
+fn read_exact_at(file: &File, bytes: &mut [u8], at: u64) -> std::io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, at)
+}
+
+#[cfg(windows)]
+fn read_exact_at(file: &File, mut bytes: &mut [u8], mut at: u64) -> std::io::Result<()> {
+    while !bytes.is_empty() {
+        let n_read = std::os::windows::fs::FileExt::seek_read(file, bytes, at)?;
+        if n_read == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        bytes = &mut bytes[n_read..];
+        at += n_read as u64;
+    }
+    Ok(())
 }
 
 #[allow(
     unsafe_code,
     reason = "mapping is sound only while nobody changes the file: it was unlinked when it was created, so no other \
-              process can open it, and `ScratchWriter::finish` consumes the one handle that could write to it"
+              process can open it, and `Scratch`, which alone has its handle, only reads"
 )]
 fn map(file: &File) -> std::io::Result<Mmap> {
     // SAFETY: see the reason above; the file keeps its length, as nothing truncates it.
     unsafe { Mmap::map(file) }
-}
-
-#[allow(
-    unsafe_code,
-    reason = "bytes are read as the numbers they were written from: every bit pattern is an f32, `align_to` never \
-              gives a misaligned or partial one, and a map begins at a page, so that nothing is cut off its front"
-)]
-fn as_numbers(bytes: &[u8]) -> &[f32] {
-    // SAFETY: see the reason above.
-    let (_, values, _) = unsafe { bytes.align_to::<f32>() };
-    values
 }
 
 #[cfg(test)]
@@ -99,6 +115,10 @@ mod tests {
         values.chunks(777).for_each(|chunk| writer.write(chunk).unwrap());
         let scratch = writer.finish().unwrap();
         assert_eq!(scratch.values(), values);
+        let mut some = [0.0; 3];
+        scratch.read(9_998, &mut some).unwrap();
+        assert_eq!(some, values[9_998..]);
+        assert_eq!(scratch.read(9_999, &mut some).err().unwrap().kind(), crate::Kind::Output);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 

@@ -7,7 +7,6 @@
 use super::FitRequest;
 use crate::data::{Budget, Columns, Dataset, Encoder, Need, Roles, Source};
 use crate::effect::BaselineRows;
-use crate::net::DenseRows;
 use crate::{Error, Kind, Progress, Result};
 
 /// One table, encoded.
@@ -64,15 +63,10 @@ impl Baseline {
         self.dataset.n_rows()
     }
 
-    /// The encoded features.
-    pub(super) fn x(&self) -> Result<DenseRows<'_>> {
-        DenseRows::new(self.dataset.x.values(), self.dataset.x.width())
-    }
-
     /// What a learner is given of it.
-    pub(super) fn rows<'a>(&'a self, x: &'a DenseRows<'a>) -> BaselineRows<'a> {
+    pub(super) fn rows(&self) -> BaselineRows<'_> {
         BaselineRows {
-            x,
+            x: &self.dataset.x,
             outcomes: self.dataset.outcomes.iter().map(Vec::as_slice).collect(),
             weight: self.dataset.weight.as_deref(),
             cluster: self.cluster.as_deref(),
@@ -101,10 +95,7 @@ fn columns(source: &Source, request: &FitRequest<'_>) -> Result<Columns> {
 
 /// Takes what a table holds in memory off the budget.
 fn spend(budget: &mut Budget, dataset: &Dataset) {
-    if !dataset.x.is_on_disk() {
-        let bytes = size_of_val(dataset.x.values()) as u64;
-        budget.bytes = budget.bytes.saturating_sub(bytes).max(1);
-    }
+    budget.bytes = budget.bytes.saturating_sub(dataset.x.memory_bytes()).max(1);
 }
 
 fn in_file(error: Error, source: &Source) -> Error {

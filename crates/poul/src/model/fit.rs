@@ -9,7 +9,6 @@ use super::registry::learner;
 use super::warm_start;
 use crate::data::{Budget, Columns, Dataset, Design, Labels, Roles, Source, ValidEncoderParams};
 use crate::effect::{Settings, TrainingData, ValidTrainingData};
-use crate::net::DenseRows;
 use crate::nuisance::StratumTable;
 use crate::policy::{Assigner, PolicySet};
 use crate::progress::Resumable;
@@ -94,11 +93,9 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
         let labels: Vec<&Labels> = dataset.treatment_labels.iter().collect();
         Assigner::new(&policies, &columns).assign(&dataset.treatment, &labels, &dataset.rows)?
     };
-    let x = DenseRows::new(dataset.x.values(), dataset.x.width())?;
     let baseline = Baseline::read_all(request, baseline_columns, &encoder, &dataset, progress)?;
-    let mut data = TrainingData::of(&dataset, &x, &policies, &policy, columns.design, control)?;
-    let baseline_x = baseline.iter().map(Baseline::x).collect::<Result<Vec<_>>>()?;
-    data.baseline = baseline.iter().zip(&baseline_x).map(|(part, x)| part.rows(x)).collect();
+    let mut data = TrainingData::of(&dataset, &dataset.x, &policies, &policy, columns.design, control)?;
+    data.baseline = baseline.iter().map(Baseline::rows).collect();
     data.stratum_table = strata_table.as_ref();
     data.start = start.map(Model::effects);
     let data = data.check()?;

@@ -89,6 +89,16 @@ pub trait RowSource: Sync {
 
     /// Writes the rows by number, one after the other. Numbers are below [`n_rows`](Self::n_rows).
     fn copy_rows(&self, rows: &[u32], out: &mut [f32]);
+
+    /// How many rows may be held in memory to be visited in random order; `None` where all rows are at hand.
+    fn window_rows(&self) -> Option<usize> {
+        None
+    }
+
+    /// What went wrong when rows were read; rows that could not be read are NaN.
+    fn failure(&self) -> Option<Error> {
+        None
+    }
 }
 
 /// A row-major table of features.

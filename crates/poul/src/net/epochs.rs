@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::batch::{Network, RowSource};
 use super::resume::{Best, Run, Standing};
 use super::trainer::Trainer;
+use super::window::{self, Windows};
 use crate::{Error, Progress, Result, Seed};
 
 /// How long to train.
@@ -111,15 +112,44 @@ pub fn train(
         progress.remark("done before, from the checkpoint");
         return Ok(trained);
     }
-    let (n_passes, n_steps) = (schedule.passes(rows.len()), schedule.steps(rows.len()));
+    let trained = match source.window_rows() {
+        None => {
+            let mut feed = Feed::Whole { source, order: Order::new(rows, None, seed) };
+            run_epochs(trainer, &mut feed, rows.len(), network, schedule, validate, &mut run, progress)
+        }
+        Some(window_rows) => std::thread::scope(|scope| {
+            // A batch lies in one window.
+            let window_rows = (window_rows / schedule.batch_rows).max(1) * schedule.batch_rows;
+            let order = Order::new(rows, Some(window_rows), seed);
+            let mut feed = Feed::Windows { windows: Windows::start(scope, source), order, window_rows };
+            run_epochs(trainer, &mut feed, rows.len(), network, schedule, validate, &mut run, progress)
+        }),
+    };
+    // What a row that could not be read does to a loss is not worth telling.
+    match source.failure() {
+        Some(failure) => Err(failure),
+        None => trained,
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "each is a different thing that only the caller has")]
+fn run_epochs(
+    trainer: &mut Trainer,
+    feed: &mut Feed<'_>,
+    n_rows: usize,
+    network: &dyn Network,
+    schedule: &Schedule,
+    validate: &mut dyn FnMut(&Trainer) -> Result<Option<f64>>,
+    run: &mut Run<'_>,
+    progress: &dyn Progress,
+) -> Result<Trained> {
+    let (n_passes, n_steps) = (schedule.passes(n_rows), schedule.steps(n_rows));
     let mut at = run.resume(trainer)?.unwrap_or_default();
-    let mut order = Order { rows, shuffled: rows.to_vec(), pass: None, seed };
-    progress.advance(schedule.rows_until(&at, rows.len()));
+    progress.advance(schedule.rows_until(&at, n_rows));
     while at.epoch < schedule.epochs {
         while at.n_steps < n_passes * n_steps {
-            let pass = order.of_pass(at.epoch * n_passes + at.n_steps / n_steps);
-            let first = at.n_steps % n_steps * schedule.batch_rows;
-            let batch = &pass[first..pass.len().min(first + schedule.batch_rows)];
+            let pass = at.epoch * n_passes + at.n_steps / n_steps;
+            let (source, batch) = feed.batch(pass, at.n_steps % n_steps, schedule.batch_rows)?;
             if let Some(loss) = trainer.try_step(source, batch, network)? {
                 let what = format!("the loss is {loss} in epoch {}, step {}", at.epoch + 1, at.n_steps + 1);
                 return Err(run.diverged(trainer, at, &what));
@@ -160,23 +190,80 @@ pub fn train(
     Ok(trained)
 }
 
+/// Where batches come from.
+enum Feed<'a> {
+    /// All rows are at hand.
+    Whole { source: &'a dyn RowSource, order: Order },
+    /// Some of the rows are, the next being read.
+    Windows { windows: Windows, order: Order, window_rows: usize },
+}
+
+impl Feed<'_> {
+    /// The rows of a step of a pass, and where to find them.
+    fn batch(&mut self, pass: usize, step: usize, batch_rows: usize) -> Result<(&dyn RowSource, &[u32])> {
+        let first = step * batch_rows;
+        match self {
+            Feed::Whole { source, order } => {
+                let rows = order.of_pass(pass);
+                Ok((*source, &rows[first..rows.len().min(first + batch_rows)]))
+            }
+            Feed::Windows { windows, order, window_rows } => {
+                let n_rows = order.rows.len();
+                let start = first / *window_rows * *window_rows;
+                let end = n_rows.min(start + *window_rows);
+                if first == start || !order.holds(pass) {
+                    let own = order.of_pass(pass)[start..end].to_vec();
+                    let next = match end < n_rows {
+                        true => order.of_pass(pass)[end..n_rows.min(end + *window_rows)].to_vec(),
+                        false => order.of_pass(pass + 1)[..n_rows.min(*window_rows)].to_vec(),
+                    };
+                    windows.hold(&own, Some(&next))?;
+                }
+                let rows = order.of_pass(pass);
+                Ok((windows.window(), &rows[first..n_rows.min(first + batch_rows)]))
+            }
+        }
+    }
+}
+
 /// The rows in the order of a pass.
-struct Order<'a> {
-    rows: &'a [u32],
-    shuffled: Vec<u32>,
-    pass: Option<usize>,
+struct Order {
+    rows: Vec<u32>,
+    /// Rows of a window, where not all are in memory.
+    window_rows: Option<usize>,
+    /// This pass and the next, which may be read already.
+    shuffled: [(Option<usize>, Vec<u32>); 2],
     seed: Seed,
 }
 
-impl Order<'_> {
+impl Order {
+    fn new(rows: &[u32], window_rows: Option<usize>, seed: Seed) -> Self {
+        let mut rows = rows.to_vec();
+        if window_rows.is_some() {
+            rows.sort_unstable();
+        }
+        Self { rows, window_rows, shuffled: Default::default(), seed }
+    }
+
+    fn holds(&self, pass: usize) -> bool {
+        self.shuffled[pass % 2].0 == Some(pass)
+    }
+
     /// From the same order each time, so that a pass's shuffle depends on its number alone.
     fn of_pass(&mut self, pass: usize) -> &[u32] {
-        if self.pass != Some(pass) {
-            self.shuffled.copy_from_slice(self.rows);
-            self.shuffled.shuffle(&mut self.seed.child("epoch").index(pass as u64).rng());
-            self.pass = Some(pass);
+        let (known, shuffled) = &mut self.shuffled[pass % 2];
+        if *known != Some(pass) {
+            let mut rng = self.seed.child("epoch").index(pass as u64).rng();
+            match self.window_rows {
+                Some(window_rows) => window::shuffle(&self.rows, window_rows, shuffled, &mut rng),
+                None => {
+                    shuffled.clone_from(&self.rows);
+                    shuffled.shuffle(&mut rng);
+                }
+            }
+            *known = Some(pass);
         }
-        &self.shuffled
+        shuffled
     }
 }
 

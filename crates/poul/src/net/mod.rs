@@ -56,9 +56,11 @@ mod optimizer;
 mod predict;
 mod resume;
 mod sparse;
+mod table;
 mod tape;
 mod trainer;
 mod update;
+mod window;
 mod workspace;
 
 pub use batch::{Batch, DenseRows, Network, RowSource};

@@ -1,5 +1,6 @@
 //! Views of features: some rows of a table, or several tables one below the other.
 
+use crate::Error;
 use crate::net::RowSource;
 
 /// Some rows of a source, by number.
@@ -20,6 +21,14 @@ impl RowSource for SomeRows<'_> {
     fn copy_rows(&self, rows: &[u32], out: &mut [f32]) {
         let rows: Vec<u32> = rows.iter().map(|row| self.rows[*row as usize]).collect();
         self.x.copy_rows(&rows, out);
+    }
+
+    fn window_rows(&self) -> Option<usize> {
+        self.x.window_rows()
+    }
+
+    fn failure(&self) -> Option<Error> {
+        self.x.failure()
     }
 }
 
@@ -53,11 +62,27 @@ impl RowSource for StackedRows<'_> {
     }
 
     fn copy_rows(&self, rows: &[u32], out: &mut [f32]) {
-        for (row, out) in rows.iter().zip(out.chunks_exact_mut(self.n_cols().max(1))) {
-            let row = *row as usize;
-            let part = self.starts.partition_point(|start| *start <= row).saturating_sub(1);
-            self.parts[part].copy_rows(&[(row - self.starts[part]) as u32], out);
+        let part_of =
+            |row: u32| self.starts.partition_point(|start| *start <= row as usize).saturating_sub(1);
+        let mut out = out;
+        let mut own = Vec::with_capacity(rows.len());
+        // Neighbours of one part are asked for together: it may have to read them.
+        for rows in rows.chunk_by(|a, b| part_of(*a) == part_of(*b)) {
+            let part = rows.first().map_or(0, |row| part_of(*row));
+            own.clear();
+            own.extend(rows.iter().map(|row| row - self.starts[part] as u32));
+            let (now, later) = out.split_at_mut(rows.len() * self.n_cols());
+            self.parts[part].copy_rows(&own, now);
+            out = later;
         }
+    }
+
+    fn window_rows(&self) -> Option<usize> {
+        self.parts.iter().filter_map(|part| part.window_rows()).min()
+    }
+
+    fn failure(&self) -> Option<Error> {
+        self.parts.iter().find_map(|part| part.failure())
     }
 }
 
