@@ -4,12 +4,12 @@ PYTHON ?= python3
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help test format lint rust docs metrics bench peers clean
+.PHONY: help test format lint rust docs metrics instructions bench peers clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
-test: format lint rust docs metrics ## everything CI runs: formatting, lints, tests, docs, comparison with other packages
+test: format lint rust docs metrics instructions ## everything CI runs: formatting, lints, tests, docs, comparison with other packages
 
 format: ## check formatting
 	$(CARGO) fmt --all --check
@@ -28,6 +28,13 @@ metrics: ## compare every named metric with causalml and scikit-uplift, where Py
 	@$(PYTHON) tests/metrics/compare.py --venv target/metrics-venv --binary target/debug/examples/metrics_json; \
 	status=$$?; \
 	if [ $$status -eq 77 ]; then echo "SKIPPED: comparison with causalml and scikit-uplift (could not be installed here)"; \
+	else exit $$status; fi
+
+instructions: ## count the instructions of the hot kernels, which may not grow by more than 10 %
+	$(CARGO) build --workspace --examples --locked
+	@$(PYTHON) tests/instructions/guard.py --binary target/debug/examples/hot_kernels; \
+	status=$$?; \
+	if [ $$status -eq 77 ]; then echo "SKIPPED: count of instructions (see above)"; \
 	else exit $$status; fi
 
 bench: ## speed of reading, of the metrics, of training and of scoring; quality on simulated worlds
