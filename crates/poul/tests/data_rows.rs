@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, Float32Array, Float64Array, Int32Array, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
-use poul::data::{Budget, Dataset, Encoder, Need, Roles, RowReader, Source, ValidEncoderParams};
-use poul::{Error, Result, Silent};
+use poul::data::{
+    Budget, Dataset, Encoder, EncoderParams, Need, Roles, RowReader, Source, ValidEncoderParams,
+};
+use poul::{Error, Progress, Result, Silent};
 
 fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
@@ -329,4 +331,29 @@ fn a_clustered_experiment_keeps_its_households() {
     assert_eq!(reader.cluster_labels().len(), 180_002);
     assert_eq!(reader.cluster_labels().name(0), Some("1"));
     assert_eq!(reader.labels(0).name(0), Some(" Civic Duty"));
+}
+
+#[test]
+fn a_file_that_changes_under_the_reader_is_told() {
+    struct Meddler(std::path::PathBuf, std::sync::atomic::AtomicBool);
+    impl Progress for Meddler {
+        fn finish(&self) {
+            // After the first pass.
+            if !self.1.swap(true, std::sync::atomic::Ordering::Relaxed) {
+                let text = std::fs::read_to_string(&self.0).unwrap();
+                std::fs::write(&self.0, text.replace("t,2,2.5", "t,2,9.5")).unwrap();
+            }
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.csv");
+    std::fs::write(&path, "policy,y,x\nc,1,0.5\nt,2,2.5\nc,3,1.5\nt,4,0.0\n").unwrap();
+    let source = Source::open(&path.to_string_lossy()).unwrap();
+    let roles = Roles { outcome: vec!["y".to_owned()], ..Roles::default() };
+    let columns = roles.check(source.schema(), Need::FIT).unwrap();
+    let params = EncoderParams::default().check().unwrap();
+    let meddler = Meddler(path, false.into());
+    let error =
+        Dataset::read_and_fit(&source, &columns, &params, &Budget::default(), &meddler).err().unwrap();
+    assert!(error.to_string().contains("changed while they were read"), "{error}");
 }

@@ -15,6 +15,16 @@ pub struct Budget {
     pub scratch_folder: PathBuf,
 }
 
+/// Bytes of a row besides its features: outcomes, policy, predictions, orders of training.
+const COLUMN_BYTES: u64 = 100;
+/// A window, the next one, and as much again for the work on them.
+const SHARES: u64 = 4;
+/// Fewer rows at a time would hardly be a shuffle.
+const LEAST_WINDOW_ROWS: u64 = 1 << 14;
+
+/// A table that is not worth refusing for want of memory.
+const SMALL_TABLE: u64 = 64 << 20;
+
 impl Default for Budget {
     fn default() -> Self {
         Self::of(physical_memory().map_or(4 << 30, |bytes| bytes / 2))
@@ -25,6 +35,26 @@ impl Budget {
     /// A budget of so many bytes.
     pub fn of(bytes: u64) -> Self {
         Self { bytes, scratch_folder: std::env::temp_dir() }
+    }
+
+    /// Rows of a table on disk that may be in memory at a time: one window is used while the next is read, and as much
+    /// again is left for the work on them. What else is known of every row stays in memory.
+    pub(super) fn window_rows(&self, n_rows: usize, width: usize) -> usize {
+        let left = self.bytes.saturating_sub(n_rows as u64 * COLUMN_BYTES);
+        let rows = left / SHARES / row_bytes(width);
+        rows.clamp(LEAST_WINDOW_ROWS, u64::from(u32::MAX)) as usize
+    }
+
+    /// Whether a table of so many rows can be trained on; an error says how much memory would do.
+    pub(super) fn require(&self, n_rows: u64, width: usize) -> Result<()> {
+        let table = n_rows.saturating_mul(row_bytes(width));
+        let least = n_rows.saturating_mul(COLUMN_BYTES) + SHARES * LEAST_WINDOW_ROWS * row_bytes(width);
+        if self.bytes >= least.min(table) || table <= SMALL_TABLE {
+            return Ok(());
+        }
+        let what =
+            format!("{} of memory are too little for {n_rows} rows of {width} numbers", Bytes(self.bytes));
+        Err(Error::usage(what).hint(format!("{} would do: `--memory`", Bytes(least.min(table) + (64 << 20)))))
     }
 }
 
@@ -59,6 +89,10 @@ impl FromStr for Budget {
         }
         Ok(Self::of(bytes as u64))
     }
+}
+
+fn row_bytes(width: usize) -> u64 {
+    (width.max(1) * size_of::<f32>()) as u64
 }
 
 /// A number of bytes as people write it: `1.5 GiB`.
@@ -100,5 +134,16 @@ mod tests {
         }
         assert_eq!(Bytes(3 << 29).to_string(), "1.5 GiB");
         assert_eq!(Bytes(12).to_string(), "12 bytes");
+    }
+
+    #[test]
+    fn what_is_too_little_says_what_would_do() {
+        let gib = Budget::of(1 << 30);
+        let rows = gib.window_rows(1_000_000, 100);
+        assert!((600_000..620_000).contains(&rows), "{rows}");
+        assert!(gib.require(1_000_000, 100).is_ok() && Budget::of(1).require(1000, 100).is_ok());
+        let error = Budget::of(1 << 20).require(1_000_000, 100).err().unwrap();
+        let enough: Budget = error.hint_text().unwrap().split(" would").next().unwrap().parse().unwrap();
+        assert!(enough.bytes < 300 << 20 && enough.require(1_000_000, 100).is_ok(), "{error}");
     }
 }

@@ -69,6 +69,7 @@ impl Dataset {
         if encoder.features().ne(&columns.features) {
             return Err(Error::other("the columns' features are not the encoder's"));
         }
+        let fingerprint = source.fingerprint()?;
         let mut reader = RowReader::new(source, columns)?;
         let mut x = MatrixBuilder::new(encoder.width(), source.n_rows(), budget)?;
         let mut parts = Parts::new(columns);
@@ -84,6 +85,7 @@ impl Dataset {
             n_reported = reader.n_read();
         }
         progress.finish();
+        unchanged(source, &fingerprint)?;
         let (treatment_labels, cluster_labels, stratum_labels) = reader.into_labels();
         Ok(Self {
             rows: parts.rows,
@@ -115,7 +117,10 @@ impl Dataset {
         budget: &Budget,
         progress: &dyn Progress,
     ) -> Result<(Self, Encoder)> {
+        let fingerprint = source.fingerprint()?;
         let encoder = Encoder::fit(source, columns, params, progress)?;
+        unchanged(source, &fingerprint)?;
+        budget.require(source.n_rows().unwrap_or(0), encoder.width())?;
         encoder.notes().iter().for_each(|note| progress.warn(note));
         let dataset = Self::read(source, columns, &encoder, budget, progress)?;
         Ok((dataset, encoder))
@@ -125,6 +130,14 @@ impl Dataset {
     pub fn n_rows(&self) -> usize {
         self.rows.len()
     }
+}
+
+/// Two passes over a table that is being written would not see the same rows.
+fn unchanged(source: &Source, fingerprint: &str) -> Result<()> {
+    if source.fingerprint()? == fingerprint {
+        return Ok(());
+    }
+    Err(Error::input("the data changed while they were read").hint("run again once they are written"))
 }
 
 /// The columns other than features, as they grow.

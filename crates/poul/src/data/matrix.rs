@@ -174,8 +174,6 @@ enum Filling {
     },
 }
 
-/// One window is used while the next is read; the rest of the budget is for what else there is of a row.
-const WINDOW_SHARE: u64 = 4;
 const BYTES: u64 = size_of::<f32>() as u64;
 
 impl MatrixBuilder {
@@ -224,10 +222,11 @@ impl MatrixBuilder {
             }
             Filling::Scratch { writer, .. } => Store::Scratch(writer.finish()?),
         };
-        let row_bytes = self.width.max(1) as u64 * BYTES;
-        let window_rows =
-            (self.budget.bytes / WINDOW_SHARE / row_bytes).clamp(1, u64::from(u32::MAX)) as usize;
         let (n_rows, width) = (self.n_rows, self.width);
+        let window_rows = match &store {
+            Store::Memory(_) => 0,
+            Store::Scratch(_) => self.budget.window_rows(n_rows, width),
+        };
         Ok(Matrix { n_rows, width, store, window_rows, failure: OnceLock::new() })
     }
 
