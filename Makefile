@@ -42,6 +42,7 @@ bench: ## speed of reading, of the metrics, of training and of scoring; quality 
 	$(CARGO) run --release --locked -p poul --example bench_metrics
 	$(CARGO) run --release --locked -p poul --example bench_engine
 	$(CARGO) run --release --locked -p poul --example bench_score
+	$(CARGO) run --release --locked -p poul --example bench_latency
 	$(CARGO) run --release --locked -p poul --example bench_policies
 	$(CARGO) run --release --locked -p poul --example quality
 

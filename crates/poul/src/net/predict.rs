@@ -4,6 +4,7 @@ use rayon::prelude::*;
 
 use super::batch::{Batch, Network, RowSource};
 use super::kernel::elementwise::{Activation, activate};
+use super::kernel::few_rows::{self, FEW_ROWS, multiply_few};
 use super::kernel::product::{Matrix, multiply};
 use super::layout::Layout;
 use super::tape::Tape;
@@ -12,9 +13,9 @@ use crate::{Error, Result};
 
 /// Rows that are computed together.
 pub(crate) const BLOCK_ROWS: usize = 256;
-/// Shorter blocks are filled up to this: below it, matrix products take other paths with other last bits, and a row's
-/// outputs must not depend on how many others are scored with it.
-const MIN_ROWS: usize = 80;
+/// Shorter blocks are filled up to this unless they are very short: below it, matrix products take other paths with other
+/// last bits, and a row's outputs must not depend on how many others are scored with it.
+const MIN_ROWS: usize = few_rows::BLOCK_ROWS;
 /// Fewest columns of a product, for the same reason.
 const MIN_COLS: usize = 4;
 
@@ -133,7 +134,8 @@ impl Block {
     pub(crate) fn read(&mut self, source: &dyn RowSource, first_row: usize, n_rows: usize) {
         let last_row = first_row + n_rows.max(1) - 1;
         self.rows.clear();
-        self.rows.extend((0..n_rows.max(MIN_ROWS)).map(|i| (first_row + i).min(last_row) as u32));
+        let n_filled = if n_rows <= FEW_ROWS { n_rows.max(1) } else { n_rows.max(MIN_ROWS) };
+        self.rows.extend((0..n_filled).map(|i| (first_row + i).min(last_row) as u32));
         self.n_features = source.n_cols();
         self.first_row = first_row;
         self.features.resize(self.rows.len() * self.n_features, 0.0);
@@ -164,7 +166,17 @@ impl Columns {
     /// x·w of the first rows of a block's outputs, as many as fit into `product`.
     pub(crate) fn multiply(&self, x: &[f32], scratch: &mut Vec<f32>, product: &mut [f32]) {
         let (n_rows, n_padded) = (x.len() / self.n_in.max(1), self.n_out.max(MIN_COLS));
-        let (x, w) = (Matrix::new(x, n_rows, self.n_in), Matrix::new(&self.values, self.n_in, n_padded));
+        let w = Matrix::new(&self.values, self.n_in, n_padded);
+        if n_rows <= FEW_ROWS {
+            scratch.resize(n_rows * n_padded, 0.0);
+            multiply_few(x, w, scratch);
+            for (product, scratch) in product.chunks_exact_mut(self.n_out).zip(scratch.chunks_exact(n_padded))
+            {
+                product.copy_from_slice(&scratch[..self.n_out]);
+            }
+            return;
+        }
+        let x = Matrix::new(x, n_rows, self.n_in);
         if product.len() == n_rows * n_padded {
             return multiply(x, w, product, false);
         }

@@ -8,6 +8,7 @@ mod dispatch;
 pub(super) mod adam;
 pub(super) mod dropout;
 pub(super) mod elementwise;
+pub(super) mod few_rows;
 pub(super) mod product;
 pub(super) mod rowwise;
 mod special;

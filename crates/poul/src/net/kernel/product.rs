@@ -33,6 +33,16 @@ impl<'a> Matrix<'a> {
         }
     }
 
+    /// Its rows and columns.
+    pub(super) fn shape(self) -> (usize, usize) {
+        (self.n_rows, self.n_cols)
+    }
+
+    /// Its values row after row, unless it is a transpose.
+    pub(super) fn as_rows(self) -> Option<&'a [f32]> {
+        (self.row_stride == self.n_cols && self.col_stride == 1).then_some(self.values)
+    }
+
     /// [`transpose`](Self::transpose) where asked for.
     pub(in crate::net) fn transpose_if(self, transposed: bool) -> Self {
         if transposed { self.transpose() } else { self }

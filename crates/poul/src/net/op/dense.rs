@@ -2,6 +2,7 @@
 
 use super::{Back, Op};
 use crate::net::kernel::elementwise::{Activation, activate, activation_gradient};
+use crate::net::kernel::few_rows::{FEW_ROWS, multiply_few};
 use crate::net::kernel::product::{
     Matrix, column_input_gradient, column_weight_gradient, multiply, multiply_column,
 };
@@ -31,6 +32,8 @@ impl Tape<'_> {
             let (x, w) = (inputs.value(x), inputs.weight(layer.weight));
             if n_out == 1 {
                 multiply_column(x, w, y);
+            } else if n_rows <= FEW_ROWS && !inputs.setting.training {
+                multiply_few(x, Matrix::new(w, n_in, n_out), y);
             } else {
                 multiply(Matrix::new(x, n_rows, n_in), Matrix::new(w, n_in, n_out), y, false);
             }
@@ -78,6 +81,9 @@ impl Tape<'_> {
         let op = Op::Product { a, b, flip_a, flip_b, n_blocks: blocks };
         self.push(op, (n_rows * blocks, n_cols), self.tracks(&[a, b]), |inputs, y, _| {
             let (a, b) = (inputs.value(a), inputs.value(b));
+            if blocks == 1 && !flip_a && n_rows <= FEW_ROWS && !inputs.setting.training {
+                return multiply_few(a, view(b, 0, block_b).transpose_if(flip_b), y);
+            }
             for block in 0..blocks {
                 let a = view(a, block, block_a).transpose_if(flip_a);
                 let b = view(b, block, block_b).transpose_if(flip_b);
