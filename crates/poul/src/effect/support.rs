@@ -87,16 +87,26 @@ impl<'a> Support<'a> {
             .filter(|atom| atom.rows < min_rows)
             .fold((0, 0.0), |(n, share), atom| (n + 1, share + atom.share));
         // Shares of whole policies are exactly 1 and 0, whatever their sums round to.
-        if weak == 0 { 1.0 } else if weak == atoms.len() { 0.0 } else { (1.0 - weak_share).clamp(0.0, 1.0) }
+        if weak == 0 {
+            1.0
+        } else if weak == atoms.len() {
+            0.0
+        } else {
+            (1.0 - weak_share).clamp(0.0, 1.0)
+        }
     }
 
     /// The `k` policies that were run nearest to one of `policies`, a set that includes the trained ones.
     pub fn nearest_run(&self, policies: &PolicySet, policy: usize, k: usize) -> Vec<(usize, f64)> {
+        let is_run = self.policy_rows(policies.name(policy)) > 0;
+        if is_run && k == 1 {
+            return vec![(policy, 0.0)];
+        }
         let run = (0..self.trained.len()).filter(|own| self.policy_rows[*own] > 0);
         let run = run.filter_map(|own| policies.index(self.trained.name(own)));
         let mut nearest = policies.nearest_among(policy, run, k);
         // A policy of the same mixture may come before it by name.
-        if self.policy_rows(policies.name(policy)) > 0 {
+        if is_run {
             nearest.retain(|(other, _)| *other != policy);
             nearest.insert(0, (policy, 0.0));
             nearest.truncate(k);

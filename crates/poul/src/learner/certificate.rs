@@ -134,7 +134,15 @@ fn deciles(sizes: &[f64], order: &[usize]) -> GainDeciles {
 
 #[cfg(test)]
 mod tests {
+    use rand::RngExt;
+
+    use super::super::canonical::Population;
+    use super::super::params::{Embedding, Params};
+    use super::super::space::TreatmentSpace;
     use super::*;
+    use crate::Seed;
+    use crate::effect::EffectModel;
+    use crate::net::DenseRows;
 
     #[test]
     fn deciles_cover_all_rows_and_few_rows_fill_them() {
@@ -157,5 +165,124 @@ mod tests {
         assert_eq!(embedding_bound(&shifted, &atoms, false), 2.0);
         // An atom at 0 is far from the second context.
         assert!(embedding_bound(&phi, &atoms, true) > 6.0);
+    }
+
+    const N_ROWS: usize = 400;
+    const CONTEXTS: [&str; 4] = ["a", "b", "c", "d"];
+
+    /// Random policies; of the first `n_run` only five actions, of the others, which were never run, seven. Every second
+    /// of those differs from the first policy in one context.
+    fn policies(rng: &mut crate::Rng, n_run: usize, n_new: usize) -> PolicySet {
+        let mut builder = PolicySet::builder();
+        CONTEXTS.iter().zip([3.0, 1.0, 2.0, 0.5]).for_each(|(context, weight)| {
+            builder.weight(context, weight);
+        });
+        for policy in 0..n_run + n_new {
+            let name = format!("t{policy:03}");
+            for (number, context) in CONTEXTS.into_iter().enumerate() {
+                if policy == 0 || (policy > n_run && policy % 2 == 1 && policy / 2 % 4 != number) {
+                    builder.add(&name, context, "a0", 1.0);
+                    continue;
+                }
+                let n_actions = if policy < n_run { 5 } else { 7 };
+                let (first, second) = (rng.random_range(0..n_actions), rng.random_range(0..n_actions));
+                let share = if first == second { 1.0 } else { rng.random_range(0.0..1.0) };
+                builder.add(&name, context, &format!("a{first}"), share);
+                if first != second {
+                    builder.add(&name, context, &format!("a{second}"), 1.0 - share);
+                }
+            }
+        }
+        builder.build().unwrap()
+    }
+
+    /// Searches for rows and pairs of policies that break the bound. The largest share of it that was reached: by d_Π,
+    /// and by the embeddings.
+    fn search(change: impl FnOnce(&mut Params)) -> [f64; 2] {
+        let mut rng = Seed::new(11).rng();
+        let (n_run, n_new) = (30, 60);
+        let policies = policies(&mut rng, n_run, n_new);
+        let shares: Vec<f64> =
+            (0..n_run + n_new).map(|t| if t < n_run { 1.0 / n_run as f64 } else { 0.0 }).collect();
+        let mut params = Params::default();
+        (params.model.members, params.model.effect_dim) = (2, 4);
+        change(&mut params);
+        let params = params.check().unwrap();
+        let values: Vec<f32> = (0..N_ROWS * 3).map(|_| rng.random_range(-2.0..2.0)).collect();
+        let x = DenseRows::new(&values, 3).unwrap();
+        let space = TreatmentSpace::new(&policies, &shares);
+        let (_, layout, _) = UpliftNet::new(3, 2, &space, &params).unwrap();
+        let start = |member| layout.init(Seed::new(5).index(member)).iter().map(|w| 1.5 * w).collect();
+        let outcomes = vec!["gmv".to_owned(), "cost".to_owned()];
+        let scales = vec![20.0, 0.5];
+        let mut poul =
+            Poul::new(outcomes, scales.clone(), 3, space, &params, vec![start(0), start(1)], None).unwrap();
+        let all: Vec<usize> = (0..policies.len()).collect();
+        let mixtures = poul.space().mixtures(&policies, &all).unwrap();
+        poul.canonicalise(&Population { x: &x, weight: None, mixtures: &mixtures, shares: &shares }).unwrap();
+
+        let d = params.model.effect_dim;
+        let g: Vec<Vec<f32>> = (0..2)
+            .map(|m| predict(poul.layout(), &poul.weights()[m], poul.network(), &x, 2 * d, m).unwrap())
+            .collect();
+        let size = |member: usize, row: usize, outcome: usize| {
+            let g = &g[member][(row * 2 + outcome) * d..][..d];
+            g.iter().map(|g| f64::from(*g).powi(2)).sum::<f64>().sqrt() * scales[outcome]
+        };
+        let mut reached = [0.0_f64; 2];
+        for trial in 0..60 {
+            let (t, other) = match trial < 30 {
+                true => (n_run + 2 * trial + 1, 0),
+                false => (rng.random_range(0..n_run + n_new), rng.random_range(0..n_run)),
+            };
+            let distance = policies.distance(t, other);
+            if distance == 0.0 {
+                continue;
+            }
+            let scores = poul.prepare(&policies, &[t], other).unwrap().score(&x, false).unwrap().mean;
+            for outcome in 0..2 {
+                let h = poul.embeddings(&policies, &[t, other], outcome).unwrap();
+                let moved: Vec<f64> = h
+                    .iter()
+                    .map(|h| (0..d).map(|k| f64::from(h[k] - h[d + k]).powi(2)).sum::<f64>().sqrt())
+                    .collect();
+                let constants = poul.constants(&policies, &[t, other], outcome).unwrap();
+                let by_distance = |m: usize| {
+                    constants[m].lipschitz.map_or(f64::INFINITY, |own| own * constants[m].embedding_bound)
+                        * distance
+                };
+                let deciles = poul.gains(outcome);
+                for (row, effect) in scores[outcome].iter().enumerate() {
+                    let effect = f64::from(*effect).abs();
+                    let mean = |of: &dyn Fn(usize) -> f64| (of(0) + of(1)) / 2.0;
+                    let bounds = [
+                        mean(&|m| size(m, row, outcome) * by_distance(m)),
+                        mean(&|m| size(m, row, outcome) * moved[m]),
+                    ];
+                    for (reached, bound) in reached.iter_mut().zip(bounds) {
+                        assert!(effect <= bound * (1.0 + 1e-4), "{effect} of {bound}");
+                        *reached = reached.max(effect / bound);
+                    }
+                    // All rows are in the sample, so none is beyond the last decile.
+                    assert!(effect <= mean(&|m| deciles[m].most[9] * moved[m]) * (1.0 + 1e-4));
+                }
+            }
+        }
+        reached
+    }
+
+    #[test]
+    fn random_search_never_breaks_the_bound() {
+        let linear = search(|params| params.model.rho_hidden = 0);
+        let default = search(|_| ());
+        println!("reached of the bound: linear {linear:?}, default {default:?}");
+        // The bound is no idle one: pairs and rows come near it.
+        assert!(linear[0] > 0.05 && linear[1] > 0.5, "{linear:?}");
+        assert!(default[0] > 0.01 && default[1] > 0.5, "{default:?}");
+        search(|params| params.model.shared_treatment_net = false);
+        search(|params| params.model.lipschitz = 0.5);
+        search(|params| params.model.embedding = Embedding::Lookup);
+        let normalised = search(|params| params.model.layer_norm = true);
+        assert_eq!(normalised[0], 0.0);
     }
 }

@@ -143,6 +143,11 @@ impl Poul {
         &self.manifest.gains
     }
 
+    #[cfg(test)]
+    pub(super) fn network(&self) -> &UpliftNet {
+        &self.network
+    }
+
     pub(super) fn treatment_of(&self, outcome: usize) -> usize {
         self.network.treatment_of(outcome)
     }

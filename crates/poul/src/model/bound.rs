@@ -69,10 +69,8 @@ impl OutcomeBound {
             .collect();
         let (gains, slope) = (net.gains(outcome), net.link_slope());
         let distance = policies.distance(policy, other);
-        let by_distance: Option<Vec<f64>> = members
-            .iter()
-            .map(|own| Some(slope * own.lipschitz? * own.embedding_bound * distance))
-            .collect();
+        let by_distance: Option<Vec<f64>> =
+            members.iter().map(|own| Some(slope * own.lipschitz? * own.embedding_bound * distance)).collect();
         let by_embedding: Vec<f64> = members.iter().map(|own| slope * own.moved).collect();
         let ones = vec![1.0; members.len()];
         let n_deciles = gains.first().map_or(0, |own| own.mean.len());

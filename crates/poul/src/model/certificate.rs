@@ -174,7 +174,8 @@ impl Certificate {
         let how_many = if rows == 0 { String::new() } else { format!(" ({})", n_rows(rows)) };
         let (standing, verdict) = if self.unseen_share > 0.0 {
             let share = 100.0 * self.unseen_share;
-            let text = format!("has atoms never seen: {share:.1} % of the policy is on them and counts as zero");
+            let text =
+                format!("has atoms never seen: {share:.1} % of the policy is on them and counts as zero");
             (Standing::Unseen, text)
         } else if rows >= min_rows {
             (Standing::RunBefore, format!("run before: {} of training had this policy", n_rows(rows)))

@@ -26,6 +26,7 @@ use std::path::Path;
 
 pub use answer::Answer;
 pub use bound::{DecileBound, MemberBound, OutcomeBound};
+pub(crate) use bound::{median_bound, moved};
 pub use certificate::{Certificate, CertificateParams, Neighbour, Standing, ValidCertificateParams};
 pub use fit::{CheckpointPlan, FitRequest, fit};
 pub use manifest::{DataRecord, DataUse, FORMAT, Manifest, OutcomeRecord};
