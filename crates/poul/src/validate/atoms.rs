@@ -178,7 +178,7 @@ fn targets(model: &Model, all: &PolicySet, scored: &[usize], names: &[String]) -
     };
     let mut same: Vec<usize> = (0..all.len()).collect();
     for group in all.aliases() {
-        if let Some(run) = group.iter().copied().find(|policy| is_run(policy)) {
+        if let Some(run) = group.iter().copied().find(is_run) {
             group.iter().for_each(|policy| same[*policy] = run);
         }
     }

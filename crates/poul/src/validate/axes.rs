@@ -143,7 +143,7 @@ fn orthogonalise(axes: &mut [Vec<f64>]) {
         let (before, rest) = axes.split_at_mut(k);
         let axis = &mut rest[0];
         let start: f64 = axis.iter().map(|v| v * v).sum::<f64>().sqrt();
-        for other in before.iter() {
+        for other in &*before {
             let along: f64 = axis.iter().zip(other).map(|(a, b)| a * b).sum();
             axis.iter_mut().zip(other).for_each(|(v, other)| *v -= along * other);
         }

@@ -40,17 +40,13 @@ fn find(model: &Model, policies: &PolicySet, name: &str) -> Result<(PolicySet, u
     if policies.index(name).is_some() || !model.is_factorial() {
         return Ok((policies.clone(), policies.require(name)?));
     }
-    // Any policy will do to compare with: the combination is what is asked for.
-    let question = Question { policies: vec![name.to_owned()], against: policies.names().first().cloned() };
-    match question.ask(policies, true) {
-        Ok(asked) => {
-            let policy = asked.targets.first().copied().unwrap_or(asked.against);
-            Ok((asked.policies, policy))
-        }
-        // The combination is the first policy, written in another order.
-        Err(error) if error.to_string().contains("compared with itself") => Ok((policies.clone(), 0)),
-        Err(error) => Err(error),
-    }
+    // Any other policy will do to compare with: the combination is what is asked for.
+    let ask = |against: Option<&String>| {
+        Question { policies: vec![name.to_owned()], against: against.cloned() }.ask(policies, true)
+    };
+    let asked = ask(policies.names().first()).or_else(|_| ask(policies.names().last()))?;
+    let policy = asked.targets.first().copied().unwrap_or(asked.against);
+    Ok((asked.policies, policy))
 }
 
 fn text(certificate: &Certificate) -> String {
