@@ -1,5 +1,6 @@
 //! The flags of every command, as typed. `settings` turns them into checked settings.
 
+mod certify;
 mod compare;
 mod model;
 mod nuisance;
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::certify::{CheckArgs, PolicyCertify};
 pub(crate) use self::compare::{Compare, ResourceKind, SearchKind, Tune};
 pub(crate) use self::model::{Effect, Fit, Show};
 pub(crate) use self::nuisance::NuisanceArgs;
@@ -44,7 +46,7 @@ pub(crate) enum Command {
     Tune(Tune),
     /// What a model says of itself: learner, data, policies, settings, history
     Show(Show),
-    /// Work with policy files: show, diff, distance, nearest
+    /// Work with policies: show, diff, distance, nearest, certify
     #[command(subcommand)]
     Policy(Policy),
 }
@@ -232,6 +234,7 @@ pub(crate) struct Check {
 #[derive(ClapArgs)]
 #[command(after_help = "Examples:
   poul evaluate model.poul test.parquet --json metrics.json
+  poul evaluate model.poul test.parquet --placebo 3
   poul evaluate scored.parquet --effects tau --treatment arm --outcome gmv --against control
   poul evaluate scored.csv --effects T1=tau_t1 --effects T2=tau_t2 --outcome gmv --json metrics.json
   poul evaluate scored.csv --effects gmv:T1=a --effects cost:T1=b --outcome gmv,cost --cluster home")]
@@ -269,6 +272,8 @@ pub(crate) struct Evaluate {
     /// Level of the intervals
     #[arg(long, value_name = "P", default_value_t = 0.9)]
     pub(crate) level: f64,
+    #[command(flatten)]
+    pub(crate) checks: CheckArgs,
     /// Write all metrics as JSON to a file, or to stdout with `-` (then no table is printed)
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<String>,
@@ -290,6 +295,8 @@ pub(crate) enum Policy {
     /// The policies closest to one
     #[command(after_help = "Example:\n  poul policy nearest T2 --policies policies.toml --count 3")]
     Nearest(PolicyNearest),
+    /// What a model can say of a policy before it is run: neighbours, support, a bound on its effects
+    Certify(PolicyCertify),
 }
 
 #[derive(ClapArgs)]

@@ -21,6 +21,7 @@ pub mod nuisance;
 pub mod policy;
 pub mod simulate;
 pub mod tune;
+pub mod validate;
 
 mod checkpoint;
 mod error;

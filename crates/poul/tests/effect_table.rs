@@ -79,6 +79,7 @@ fn write(path: &Path, roles: &Roles, n_policies: usize, members: bool, interval:
         against: "control",
         interval,
         unseen_share: interval.map(|_| unseen.as_slice()),
+        support: None,
     };
     table.write(&source, path, &Silent)
 }

@@ -61,7 +61,8 @@ pub(crate) struct Fit {
 #[derive(ClapArgs)]
 #[command(
     after_help = "One row for each input row and policy: the id columns (or `row`, from 0), policy, against,
-effect_<outcome>, and with --interval lower_<outcome> and upper_<outcome>.
+effect_<outcome>, with --interval lower_<outcome> and upper_<outcome>, and with --support unseen_share
+(the share of the comparison on atoms never seen) and support (that of the policy on atoms seen enough).
 
 Examples:
   poul effect model.poul users.parquet --policy T2 --against control --out effects.parquet
@@ -89,9 +90,12 @@ pub(crate) struct Effect {
     /// Bounds at this level from the spread of the ensemble: how else training could have come out
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     pub(crate) interval: Option<f64>,
-    /// Print how well the training data support each policy, and add the column unseen_share
+    /// Print how well the training data support each policy, and add the columns unseen_share and support
     #[arg(long)]
     pub(crate) support: bool,
+    /// With --support: training rows from which an atom counts as well seen
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) min_rows: u64,
     /// Score policies on atoms that no training row carried, which count as zero; adds the column unseen_share
     #[arg(long)]
     pub(crate) allow_unseen: bool,

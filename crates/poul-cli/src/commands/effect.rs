@@ -26,6 +26,7 @@ pub(crate) fn run(args: &Effect, terminal: &Terminal) -> Result<()> {
     let answer = model.ask(&policies, &question, args.allow_unseen)?;
     answer.scorer.notes().iter().for_each(|note| terminal.warn(note));
     let names = answer.names();
+    let shares = model.supported_shares(&answer.asked.policies, &answer.asked.targets, args.min_rows);
     let table = EffectTable {
         encoder: &model.manifest().encoder,
         columns: &columns,
@@ -35,6 +36,7 @@ pub(crate) fn run(args: &Effect, terminal: &Terminal) -> Result<()> {
         against: answer.against(),
         interval: args.interval,
         unseen_share: (args.allow_unseen || args.support).then_some(answer.unseen_share.as_slice()),
+        support: args.support.then_some(shares.as_slice()),
     };
     let n_rows = table.write(&source, &args.out, terminal)?;
     let (out, against) = (args.out.display(), answer.against());
@@ -43,7 +45,7 @@ pub(crate) fn run(args: &Effect, terminal: &Terminal) -> Result<()> {
         several => format!("{} policies", several.len()),
     };
     terminal.say(format!("{policies} against {against}: {} rows in {out}", count(n_rows)));
-    if args.support { print(support(&answer)) } else { Ok(()) }
+    if args.support { print(support(&answer, &shares)) } else { Ok(()) }
 }
 
 /// The ids asked for; or those of the training data, if the table has them.
@@ -73,14 +75,15 @@ pub(crate) fn policies(model: &Model, files: &PolicyArgs) -> Result<(PolicySet, 
 }
 
 /// How well the training data support each policy, for a person.
-fn support(answer: &Answer<'_>) -> String {
-    let mut table = Table::new(["policy", "nearest run", "distance", "training rows", "unseen"]).left(2);
-    for policy in &answer.support {
+fn support(answer: &Answer<'_>, shares: &[f64]) -> String {
+    let mut table = Table::new(["policy", "nearest run", "distance", "training rows", "seen enough", "unseen"]).left(2);
+    for (policy, share) in answer.support.iter().zip(shares) {
         table.row([
             policy.policy.clone(),
             policy.nearest.clone().unwrap_or_default(),
             optional(policy.distance),
             count(policy.rows),
+            percent(*share),
             percent(policy.unseen_share),
         ]);
     }

@@ -2,6 +2,7 @@
 
 mod by_model;
 mod rows;
+mod trust;
 
 use std::collections::BTreeMap;
 
@@ -33,6 +34,7 @@ pub(crate) fn run(args: &Evaluate, common: &Common, terminal: &Terminal) -> Resu
 }
 
 fn by_columns(args: &Evaluate, data: &str, common: &Common, terminal: &Terminal) -> Result<()> {
+    trust::refuse_without_model(&args.checks)?;
     let PolicyArgs { policies: None, contexts: None, exposure_log: None, .. } = &args.policy_files else {
         return Err(Error::usage("columns of effects need no policy file")
             .hint("leave --policies out; the policies are those that the data name"));
@@ -228,7 +230,7 @@ pub(crate) fn summary(evaluation: &Evaluation) -> String {
             interval(cost.aucc_interval),
         ));
     }
-    text + &notes(evaluation)
+    text + &trust::summary(evaluation) + &notes(evaluation)
 }
 
 /// Each note once, with the comparisons it is about. That 0/1 metrics do not apply is left to the JSON.

@@ -46,7 +46,7 @@ fn dispatch(command: Command, typed: &[String], common: &Common, terminal: &Term
         Command::Evaluate(args) => evaluate::run(&args, common, terminal),
         Command::Compare(args) => compare::run(&args, common, terminal),
         Command::Tune(args) => tune::run(&args, common, terminal),
-        Command::Policy(args) => policy::run(&args),
+        Command::Policy(args) => policy::run(&args, terminal),
     }
 }
 

@@ -1,5 +1,7 @@
 //! `poul policy`: look at policy files.
 
+mod certify;
+
 use poul::Result;
 use poul::policy::PolicySet;
 use serde_json::json;
@@ -7,15 +9,17 @@ use serde_json::json;
 use crate::args::{Policy, PolicyFile, PolicyNearest, PolicyPair, PolicyShow};
 use crate::commands::{print, print_json};
 use crate::number::{percent, significant};
+use crate::progress::Terminal;
 use crate::settings::PolicySource;
 use crate::table::Table;
 
-pub(crate) fn run(command: &Policy) -> Result<()> {
+pub(crate) fn run(command: &Policy, terminal: &Terminal) -> Result<()> {
     match command {
         Policy::Show(args) => show(args),
         Policy::Diff(args) => diff(args),
         Policy::Distance(args) => distance(args),
         Policy::Nearest(args) => nearest(args),
+        Policy::Certify(args) => certify::run(args, terminal),
     }
 }
 

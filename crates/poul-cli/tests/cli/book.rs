@@ -38,6 +38,11 @@ fn compare_page() {
 }
 
 #[test]
+fn certificates_page() {
+    check_page("certificates.md");
+}
+
+#[test]
 fn links_lead_somewhere() {
     for entry in std::fs::read_dir(book()).expect("the book").flatten() {
         let text = std::fs::read_to_string(entry.path()).expect("a page");

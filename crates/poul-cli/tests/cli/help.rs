@@ -19,6 +19,7 @@ fn every_command_has_help_with_examples() {
         &["policy", "diff"],
         &["policy", "distance"],
         &["policy", "nearest"],
+        &["policy", "certify"],
     ] {
         let run = folder.run(&[command, &["--help"]].concat());
         assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
@@ -53,6 +54,7 @@ fn the_commands_in_help_are_accepted() {
         &["show"],
         &["policy", "show"],
         &["policy", "nearest"],
+        &["policy", "certify"],
     ] {
         let help = folder.succeeds(&[command, &["--help"]].concat());
         let examples = help.split("Example").last().expect("examples").lines().skip(1);

@@ -5,6 +5,7 @@ mod bad_output;
 mod bad_policies;
 mod bad_usage;
 mod book;
+mod certify;
 mod check;
 mod compare;
 mod evaluate;

@@ -10,6 +10,7 @@
 //! | `settings` | what a user may set, by table of `poul.toml` |
 //! | `trained` | what a learner gives back: effects, history, notes |
 //! | `tensor` | numbers that a model file keeps |
+//! | `embedding` | policies as points, and how far effects can differ between them |
 //! | `support` | which atoms were seen, how far a policy is from those that were run |
 //! | `question` | which policies are asked for, by name or by combination |
 //! | `table` | effects of a whole table, streamed from file to file |
@@ -18,6 +19,7 @@
 pub mod constant;
 
 mod combination;
+mod embedding;
 mod quantile;
 mod question;
 mod settings;
@@ -28,10 +30,11 @@ mod trained;
 mod training_data;
 
 pub use combination::combination;
+pub use embedding::{GainDeciles, PolicyEmbedding, StabilityConstants};
 pub use quantile::normal_quantile;
 pub use question::{Asked, Question};
 pub use settings::Settings;
-pub use support::{PolicySupport, Support};
+pub use support::{AtomSupport, PolicySupport, Support};
 pub use table::EffectTable;
 pub use tensor::{Tensor, Tensors};
 pub use trained::{Phase, Trained};
@@ -62,6 +65,13 @@ pub trait EffectModel: Send + Sync {
     /// By default it cannot.
     fn starts_training(&self) -> bool {
         false
+    }
+
+    /// Policies as points of a treatment net, for learners that have one.
+    ///
+    /// By default there is none.
+    fn policy_embedding(&self) -> Option<&dyn PolicyEmbedding> {
+        None
     }
 
     /// Gets ready to score `targets` against `against`, all indices into `policies`.

@@ -9,8 +9,21 @@ use crate::{Error, Result};
 pub struct Support<'a> {
     trained: &'a PolicySet,
     policy_rows: &'a [u64],
-    /// By atom of `trained`.
-    seen: Vec<bool>,
+    /// Training rows whose policy carries each atom of `trained`.
+    atom_rows: Vec<u64>,
+}
+
+/// An atom of a policy, and what stands behind it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AtomSupport {
+    /// Name of the context.
+    pub context: String,
+    /// Name of the action.
+    pub action: String,
+    /// Its share of the policy's mixture.
+    pub share: f64,
+    /// Training rows whose policy carries it.
+    pub rows: u64,
 }
 
 /// What is known of one policy.
@@ -33,14 +46,72 @@ pub struct PolicySupport {
 impl<'a> Support<'a> {
     /// For a model trained on `policies`, of which each had so many rows.
     pub fn new(policies: &'a PolicySet, policy_rows: &'a [u64]) -> Self {
-        let mut seen = vec![false; policies.atoms().len()];
-        for (policy, _) in policy_rows.iter().enumerate().filter(|(_, rows)| **rows > 0) {
+        let mut atom_rows = vec![0; policies.atoms().len()];
+        for (policy, rows) in policy_rows.iter().enumerate().filter(|(_, rows)| **rows > 0) {
             let mixture = policies.mixture(policy);
             for (atom, _) in mixture.atoms.iter().zip(mixture.mass).filter(|(_, mass)| **mass > 0.0) {
-                seen[*atom as usize] = true;
+                atom_rows[*atom as usize] += rows;
             }
         }
-        Self { trained: policies, policy_rows, seen }
+        Self { trained: policies, policy_rows, atom_rows }
+    }
+
+    /// Training rows whose policy carries an atom.
+    pub fn atom_rows(&self, context: &str, action: &str) -> u64 {
+        self.trained.atom_index(context, action).map_or(0, |atom| self.atom_rows[atom])
+    }
+
+    /// Training rows of a policy of that name.
+    pub fn policy_rows(&self, name: &str) -> u64 {
+        self.trained.index(name).map_or(0, |own| self.policy_rows[own])
+    }
+
+    /// The atoms of a policy of `policies`, a set over the same contexts.
+    pub fn atoms(&self, policies: &PolicySet, policy: usize) -> Vec<AtomSupport> {
+        let mixture = policies.mixture(policy);
+        let carried = mixture.atoms.iter().zip(mixture.mass).filter(|(_, mass)| **mass > 0.0);
+        let atom = |(atom, share): (&u32, &f64)| {
+            let names = policies.atoms()[*atom as usize];
+            let context = policies.contexts()[names.context as usize].clone();
+            let action = policies.actions()[names.action as usize].clone();
+            AtomSupport { rows: self.atom_rows(&context, &action), share: *share, context, action }
+        };
+        carried.map(atom).collect()
+    }
+
+    /// The share of a policy's mixture on atoms with at least `min_rows` training rows.
+    pub fn supported_share(&self, policies: &PolicySet, policy: usize, min_rows: u64) -> f64 {
+        let atoms = self.atoms(policies, policy);
+        let (weak, weak_share) = atoms
+            .iter()
+            .filter(|atom| atom.rows < min_rows)
+            .fold((0, 0.0), |(n, share), atom| (n + 1, share + atom.share));
+        // Shares of whole policies are exactly 1 and 0, whatever their sums round to.
+        if weak == 0 {
+            1.0
+        } else if weak == atoms.len() {
+            0.0
+        } else {
+            (1.0 - weak_share).clamp(0.0, 1.0)
+        }
+    }
+
+    /// The `k` policies that were run nearest to one of `policies`, a set that includes the trained ones.
+    pub fn nearest_run(&self, policies: &PolicySet, policy: usize, k: usize) -> Vec<(usize, f64)> {
+        let is_run = self.policy_rows(policies.name(policy)) > 0;
+        if is_run && k == 1 {
+            return vec![(policy, 0.0)];
+        }
+        let run = (0..self.trained.len()).filter(|own| self.policy_rows[*own] > 0);
+        let run = run.filter_map(|own| policies.index(self.trained.name(own)));
+        let mut nearest = policies.nearest_among(policy, run, k);
+        // A policy of the same mixture may come before it by name.
+        if is_run {
+            nearest.retain(|(other, _)| *other != policy);
+            nearest.insert(0, (policy, 0.0));
+            nearest.truncate(k);
+        }
+        nearest
     }
 
     /// The support of a policy of `policies`, a set over the same contexts that includes the trained ones.
@@ -53,26 +124,15 @@ impl<'a> Support<'a> {
         embeds: impl Fn(&str, &str) -> bool,
     ) -> PolicySupport {
         let (mut unseen, mut unseen_share) = (Vec::new(), 0.0);
-        let mixture = policies.mixture(policy);
-        for (atom, mass) in mixture.atoms.iter().zip(mixture.mass).filter(|(_, mass)| **mass > 0.0) {
-            let names = policies.atoms()[*atom as usize];
-            let context = &policies.contexts()[names.context as usize];
-            let action = &policies.actions()[names.action as usize];
-            let own = self.trained.atom_index(context, action);
-            if !own.is_some_and(|atom| self.seen[atom]) && !embeds(context, action) {
-                unseen.push(policies.atom_name(*atom as usize));
-                unseen_share += mass;
+        for atom in self.atoms(policies, policy) {
+            if atom.rows == 0 && !embeds(&atom.context, &atom.action) {
+                unseen.push(format!("{}:{}", atom.context, atom.action));
+                unseen_share += atom.share;
             }
         }
         let name = policies.name(policy);
-        let rows = self.trained.index(name).map_or(0, |own| self.policy_rows[own]);
-        let nearest = if rows > 0 {
-            Some((policy, 0.0))
-        } else {
-            let run = (0..self.trained.len()).filter(|own| self.policy_rows[*own] > 0);
-            let run = run.filter_map(|own| policies.index(self.trained.name(own)));
-            policies.nearest_among(policy, run, 1).first().copied()
-        };
+        let rows = self.policy_rows(name);
+        let nearest = self.nearest_run(policies, policy, 1).first().copied();
         PolicySupport {
             policy: name.to_owned(),
             rows,
@@ -142,6 +202,9 @@ mod tests {
             "policy `far`: 75.0 % of the policy is on an atom that no training row carried: `s1:q`"
         );
         assert!(error.hint_text().unwrap().contains("--allow-unseen"));
+        assert_eq!((support.atom_rows("s1", "x"), support.atom_rows("s2", "x")), (7, 14));
+        let share = |name: &str, rows| support.supported_share(&all, all.index(name).unwrap(), rows);
+        assert_eq!([share("a", 7), share("a", 8), share("far", 8), share("far", 15)], [1.0, 0.25, 0.25, 0.0]);
         let known = support.of(&all, all.index("far").unwrap(), |_, action| action == "q");
         assert!(known.require_seen().is_ok());
     }

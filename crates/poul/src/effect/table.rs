@@ -36,6 +36,8 @@ pub struct EffectTable<'a> {
     pub interval: Option<f64>,
     /// For each policy, the share of the comparison on atoms never seen, as a column. Default: none.
     pub unseen_share: Option<&'a [f64]>,
+    /// For each policy, the share of its mixture on atoms with enough training rows, as a column. Default: none.
+    pub support: Option<&'a [f64]>,
 }
 
 /// Rows that were scored and are to be written.
@@ -50,7 +52,7 @@ impl EffectTable<'_> {
     ///
     /// Decoding, scoring and writing overlap; memory is bounded. The columns are the id columns (without any: `row`,
     /// from 0), `policy`, `against`, `effect_<outcome>` for each outcome, `lower_<outcome>` and `upper_<outcome>` with
-    /// an interval, `unseen_share` where it is asked for. Categories that training never saw are told as a warning.
+    /// an interval, `unseen_share` and `support` where they are asked for. Categories that training never saw are told as a warning.
     pub fn write(&self, source: &Source, path: &Path, progress: &dyn Progress) -> Result<u64> {
         let z = self.interval.map(|level| self.half_width(level)).transpose()?;
         let layout = Layout::new(self, source)?;
@@ -155,7 +157,8 @@ struct Layout {
     /// Columns that are the same in every piece, as long as the longest piece.
     policy: ArrayRef,
     against: ArrayRef,
-    unseen_share: Option<ArrayRef>,
+    /// `unseen_share` and `support`, those that are asked for.
+    shares: Vec<ArrayRef>,
 }
 
 impl Layout {
@@ -182,6 +185,9 @@ impl Layout {
         if table.unseen_share.is_some() {
             fields.push(Field::new("unseen_share", DataType::Float64, false));
         }
+        if table.support.is_some() {
+            fields.push(Field::new("support", DataType::Float64, false));
+        }
         let mut names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
         names.sort_unstable();
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -191,16 +197,17 @@ impl Layout {
         let n_policies = table.policies.len();
         let n_pairs = piece_rows(n_policies) * n_policies;
         let names = table.policies.iter().map(String::as_str).cycle().take(n_pairs);
-        let unseen_share = table.unseen_share.map(|shares| {
+        let repeated = |shares: &[f64]| {
             let shares = shares.iter().copied().cycle().take(n_pairs);
             Arc::new(Float64Array::from_iter_values(shares)) as ArrayRef
-        });
+        };
+        let shares = table.unseen_share.into_iter().chain(table.support).map(repeated).collect();
         Ok(Self {
             schema: Arc::new(Schema::new(fields)),
             n_policies,
             policy: Arc::new(StringArray::from_iter_values(names)),
             against: Arc::new(StringArray::from_iter_values(std::iter::repeat_n(table.against, n_pairs))),
-            unseen_share,
+            shares,
         })
     }
 
@@ -232,7 +239,7 @@ impl Layout {
         }
         arrays.extend(scores.mean.into_iter().map(|mean| Arc::new(Float32Array::from(mean)) as ArrayRef));
         arrays.extend(bounds);
-        arrays.extend(self.unseen_share.iter().map(|shares| shares.slice(0, n_pairs)));
+        arrays.extend(self.shares.iter().map(|shares| shares.slice(0, n_pairs)));
         RecordBatch::try_new(Arc::clone(&self.schema), arrays)
             .map_err(|error| Error::other(format!("cannot assemble effects: {error}")).source(error))
     }

@@ -184,7 +184,7 @@ pub struct Overlap {
 pub struct Placebo {
     /// Name of the outcome.
     pub outcome: String,
-    /// Standard deviation of predicted effects over rows and policies, as fitted.
+    /// Root mean square of predicted effects over rows and policies, as fitted.
     pub spread: f64,
     /// The same with the treatment permuted, a number for each permutation.
     pub permuted: Vec<f64>,
@@ -222,7 +222,7 @@ pub struct PolicyPlace {
     /// Share of its mixture on atoms never seen.
     pub unseen_share: f64,
     /// The largest difference from the nearest policy's effect that the trained net allows, by outcome, for the median
-    /// row; none where the learner has no bound.
+    /// row: mean over members of ‖g(x)‖·‖h(t) − h(t′)‖; none where the learner has no bound.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bound: Vec<f64>,
 }

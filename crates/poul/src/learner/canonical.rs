@@ -12,6 +12,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::axes::Scaling;
+use super::certificate::embedding_bound;
 use super::space::{Mixtures, TreatmentSpace};
 use super::treatment_net::TreatmentNet;
 use super::uplift_net::UpliftNet;
@@ -47,6 +48,18 @@ pub(super) struct Population<'a> {
 }
 
 impl Population<'_> {
+    /// Rows over which moments are taken, evenly spaced.
+    pub(super) fn sample_rows(&self) -> Vec<u32> {
+        let n_rows = self.x.n_rows();
+        let n_sample = n_rows.min(MOST_ROWS);
+        (0..n_sample).map(|i| (i * n_rows / n_sample) as u32).collect()
+    }
+
+    /// Whether a row weighs anything.
+    pub(super) fn counts(&self, row: u32) -> bool {
+        self.weight.is_none_or(|weight| weight[row as usize] > 0.0)
+    }
+
     /// Brings every member to its canonical form; effects stay the same. What it tells, by member and treatment net.
     pub(super) fn canonicalise(
         &self,
@@ -55,9 +68,7 @@ impl Population<'_> {
         layout: &Layout,
         members: &mut [Vec<f32>],
     ) -> Result<Vec<Geometry>> {
-        let n_rows = self.x.n_rows();
-        let n_sample = n_rows.min(MOST_ROWS);
-        let rows: Vec<u32> = (0..n_sample).map(|i| (i * n_rows / n_sample) as u32).collect();
+        let rows = self.sample_rows();
         let sample = Sample { population: self, space, rows: &rows };
         let mut geometry = Vec::new();
         for weights in members {
@@ -165,24 +176,10 @@ impl Sample<'_> {
     fn embedding_bound(&self, treatment: &TreatmentNet, layout: &Layout, weights: &[f32]) -> Result<f64> {
         let mixtures = self.population.mixtures;
         let phi = Workspace::default().value(layout, weights, |tape| treatment.atoms(tape, mixtures))?;
+        // The atoms that were seen come first.
         let atoms = &self.space.atoms;
         let r = phi.len() / mixtures.atoms.len().max(1);
-        let mut most = 0.0_f64;
-        // Atoms are sorted, so those of a context follow each other.
-        let mut first = 0;
-        for group in atoms.chunk_by(|a, b| a.0 == b.0) {
-            let vectors = &phi[first * r..(first + group.len()) * r];
-            first += group.len();
-            let mean: Vec<f64> = (0..r)
-                .map(|k| vectors.iter().skip(k).step_by(r).map(|v| f64::from(*v)).sum::<f64>())
-                .map(|sum| sum / group.len() as f64)
-                .collect();
-            for vector in vectors.chunks_exact(r) {
-                let square: f64 = vector.iter().zip(&mean).map(|(v, m)| (f64::from(*v) - m).powi(2)).sum();
-                most = most.max(square);
-            }
-        }
-        Ok(most.sqrt() / self.space.spread)
+        Ok(embedding_bound(&phi[..atoms.len() * r], atoms, false) / self.space.spread)
     }
 }
 

@@ -23,6 +23,7 @@
 //! | `stage` | names of the stages that borrow the outcome model's machinery |
 //! | `train` | the whole: scale outcomes, nuisances, stage 2 |
 //! | `canonical` | of all equal forms of a model, the one whose axes mean something |
+//! | `certificate` | how far effects of two policies can differ: Proposition 3 |
 //! | `axes` | the change of axes behind it |
 //! | `eigen` | eigenvalues of small matrices |
 //! | `poul`, `scorer` | what comes out, and how it scores |
@@ -34,6 +35,7 @@ mod baseline_net;
 mod calibration;
 mod canonical;
 mod centring;
+mod certificate;
 mod eigen;
 mod expected_mixture;
 mod fit;

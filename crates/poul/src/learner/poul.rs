@@ -4,13 +4,15 @@ use serde::{Deserialize, Serialize};
 
 use super::baseline_net::mean_policy;
 use super::canonical::{Geometry, Population};
+use super::certificate::gain_deciles;
 use super::params::{Embedding, Loss, ModelParams, Params, TrainingParams, ValidParams};
 use super::scorer::{Link, PoulScorer};
 use super::space::{Mixtures, TreatmentSpace};
+use super::treatment_net::TreatmentNet;
 use super::uplift_net::UpliftNet;
-use crate::effect::{EffectModel, Scorer, Tensor, Tensors};
+use crate::effect::{EffectModel, GainDeciles, PolicyEmbedding, Scorer, Tensor, Tensors};
 use crate::net::{Columns, Layout, Prepared, Workspace};
-use crate::nuisance::{OutcomeManifest, OutcomeModels};
+use crate::nuisance::{OutcomeManifest, OutcomeModels, SomeRows};
 use crate::policy::{Attributes, PolicySet};
 use crate::{Error, Result};
 
@@ -40,6 +42,9 @@ struct Manifest {
     /// By member and treatment net; none in older models.
     #[serde(default)]
     geometry: Vec<Geometry>,
+    /// ‖g(x)‖ over training rows, by outcome and member; none in older models.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    gains: Vec<GainDeciles>,
 }
 
 impl Poul {
@@ -55,9 +60,18 @@ impl Poul {
     ) -> Result<Self> {
         let (model, training) = (params.model.clone(), params.training.clone());
         let stored = baseline.as_ref().map(OutcomeModels::manifest);
-        let geometry = Vec::new();
-        let manifest =
-            Manifest { outcomes, scales, n_features, space, model, training, baseline: stored, geometry };
+        let (geometry, gains) = (Vec::new(), Vec::new());
+        let manifest = Manifest {
+            outcomes,
+            scales,
+            n_features,
+            space,
+            model,
+            training,
+            baseline: stored,
+            geometry,
+            gains,
+        };
         let (network, layout, _) =
             UpliftNet::new(n_features, manifest.outcomes.len(), &manifest.space, params)?;
         Ok(Self { manifest, network, layout, weights, baseline })
@@ -70,7 +84,7 @@ impl Poul {
             serde_json::from_value(manifest).map_err(|error| damaged(error.to_string()))?;
         let params = Params { model: manifest.model.clone(), training: manifest.training.clone() };
         let params = params.check().map_err(|error| damaged(error.to_string()))?;
-        let Manifest { outcomes, scales, n_features, space, baseline, geometry, .. } = manifest;
+        let Manifest { outcomes, scales, n_features, space, baseline, geometry, gains, .. } = manifest;
         let consistent = scales.len() == outcomes.len() && space.is_consistent();
         if !consistent || n_features == 0 || outcomes.is_empty() {
             return Err(damaged("the parts of the model contradict each other".to_owned()));
@@ -81,7 +95,7 @@ impl Poul {
         }
         let baseline = baseline.map(|baseline| load_baseline(&baseline, tensors)).transpose()?;
         let mut poul = Self::new(outcomes, scales, n_features, space, &params, Vec::new(), baseline)?;
-        poul.manifest.geometry = geometry;
+        (poul.manifest.geometry, poul.manifest.gains) = (geometry, gains);
         for member in 0..params.model.members {
             let mut weights = vec![0.0; poul.layout.n_values()];
             for segment in poul.layout.segments() {
@@ -118,7 +132,28 @@ impl Poul {
     pub(super) fn canonicalise(&mut self, population: &Population<'_>) -> Result<()> {
         let Self { manifest, network, layout, weights, .. } = self;
         manifest.geometry = population.canonicalise(&manifest.space, network, layout, weights)?;
+        let rows = population.sample_rows();
+        let counted: Vec<u32> = rows.into_iter().filter(|row| population.counts(*row)).collect();
+        let x = SomeRows { x: population.x, rows: &counted };
+        manifest.gains = gain_deciles(network, layout, weights, &x, &manifest.scales)?;
         Ok(())
+    }
+
+    pub(super) fn gain_deciles(&self) -> &[GainDeciles] {
+        &self.manifest.gains
+    }
+
+    #[cfg(test)]
+    pub(super) fn network(&self) -> &UpliftNet {
+        &self.network
+    }
+
+    pub(super) fn treatment_of(&self, outcome: usize) -> usize {
+        self.network.treatment_of(outcome)
+    }
+
+    pub(super) fn treatment_net(&self, outcome: usize) -> &TreatmentNet {
+        &self.network.treatments[self.treatment_of(outcome)]
     }
 
     /// What the canonical form tells, by member and treatment net; nothing for models older than it.
@@ -246,6 +281,10 @@ impl EffectModel for Poul {
 
     fn starts_training(&self) -> bool {
         true
+    }
+
+    fn policy_embedding(&self) -> Option<&dyn PolicyEmbedding> {
+        Some(self)
     }
 
     fn manifest(&self) -> Result<serde_json::Value> {

@@ -8,10 +8,14 @@
 //! | `baseline` | rows without a treatment, read for the outcome model |
 //! | `manifest` | what a model says of itself, by version |
 //! | `container` | the bytes of a model file |
+//! | `bound` | how far the effects of two policies can differ |
+//! | `certificate` | what can be said of a policy before it is run |
 //! | `answer` | policies asked of a model: which can be scored, and by what |
 
 mod answer;
 mod baseline;
+mod bound;
+mod certificate;
 mod container;
 mod fit;
 mod manifest;
@@ -21,6 +25,9 @@ mod warm_start;
 use std::path::Path;
 
 pub use answer::Answer;
+pub use bound::{DecileBound, MemberBound, OutcomeBound};
+pub(crate) use bound::{median_bound, moved};
+pub use certificate::{Certificate, CertificateParams, Neighbour, Standing, ValidCertificateParams};
 pub use fit::{CheckpointPlan, FitRequest, fit};
 pub use manifest::{DataRecord, DataUse, FORMAT, Manifest, OutcomeRecord};
 pub use registry::{DEFAULT_LEARNER, LEARNERS, Learner, learner};

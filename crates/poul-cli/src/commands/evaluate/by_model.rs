@@ -9,6 +9,7 @@ use poul::policy::{Assigner, PolicySet};
 use poul::{Error, Kind, Progress, Result};
 
 use super::rows::Rows;
+use super::trust::Trust;
 use super::{measure, params, summary};
 use crate::args::{Common, Evaluate};
 use crate::commands::{JsonTarget, about_data, effect};
@@ -33,6 +34,7 @@ pub(super) fn run(
     let roles = Roles { features: Vec::new(), exclude: Vec::new(), ..settings.roles };
     let truth = Specs::parse(&args.truth, "--truth")?;
     let params = params(args, common, &roles)?;
+    let trust = Trust::new(&args.checks, params.bootstrap.level, common)?;
     let json = JsonTarget::open(args.json.as_deref())?;
     truth.check(&source, &roles).map_err(|error| about_data(error, data))?;
     let columns = model.columns(&source, &roles, Need::EVALUATE);
@@ -74,8 +76,9 @@ pub(super) fn run(
             truth: truth_of(policy, outcome),
         })
         .collect();
-    let evaluation =
+    let mut evaluation =
         measure(&table, &columns, &asked.policies, asked.against, &predicted, &params, terminal)?;
+    trust.add(&mut evaluation, &model, &source, &roles, asked, terminal)?;
     json.write(&evaluation, || summary(&evaluation))
 }
 

@@ -1,0 +1,53 @@
+//! What a learner with a treatment net tells of policies: h, and the constants of Proposition 3 of the paper,
+//! |τ(x; t, t′)| ≤ ‖g(x)‖·L_ρ·B_φ·d_Π(t, t′).
+//!
+//! The effect of an ensemble is the mean over its members, so the bound holds member by member and their mean bounds the
+//! ensemble: a product of the largest L_ρ and the largest B_φ would hold too, and be looser.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Result;
+use crate::policy::PolicySet;
+
+/// Policies as points: h(t) of every member.
+pub trait PolicyEmbedding: Send + Sync {
+    /// h of some policies for one outcome, by member: policies × d, row after row.
+    fn embeddings(&self, policies: &PolicySet, chosen: &[usize], outcome: usize) -> Result<Vec<Vec<f32>>>;
+
+    /// L_ρ and B_φ of every member, valid for mixtures of the atoms seen in training and of those of `chosen`.
+    fn constants(
+        &self,
+        policies: &PolicySet,
+        chosen: &[usize],
+        outcome: usize,
+    ) -> Result<Vec<StabilityConstants>>;
+
+    /// ‖g(x)‖ over training rows by member, in the outcome's units; nothing in models older than it.
+    fn gains(&self, outcome: usize) -> &[GainDeciles];
+
+    /// The most by which the outcome changes with gᵀh: 1, or 1/4 where effects are differences of probabilities.
+    fn link_slope(&self) -> f64;
+
+    /// Of the variance of effects, the share that each axis of the first member carries; nothing in older models.
+    fn axes(&self, outcome: usize) -> &[f64];
+}
+
+/// The constants of one member.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StabilityConstants {
+    /// L_ρ: how much faster than z the embedding h can move; none where ρ's hidden layer is normalised.
+    pub lipschitz: Option<f64>,
+    /// B_φ: how much z can move for each unit of d_Π.
+    pub embedding_bound: f64,
+}
+
+/// ‖g(x)‖ of one member, by decile of the rows.
+///
+/// Rows are ordered by the mean of ‖g(x)‖ over members, so that a decile holds the same rows in every member.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GainDeciles {
+    /// The mean over the rows of each decile, the lowest first.
+    pub mean: Vec<f64>,
+    /// The largest in each decile.
+    pub most: Vec<f64>,
+}

@@ -1,0 +1,107 @@
+//! How far the effects of two policies can differ by a trained model (Proposition 3 of the paper): with d_Π alone, and by
+//! the embeddings themselves.
+//!
+//! |τ(x; t, 0) − τ(x; t′, 0)| = |τ(x; t, t′)| ≤ mean over members of ‖g(x)‖·‖h(t) − h(t′)‖, and ‖h(t) − h(t′)‖ ≤
+//! L_ρ·B_φ·d_Π(t, t′). It bounds what the model says, not how wrong the model is.
+
+use serde::Serialize;
+
+use crate::Result;
+use crate::effect::{GainDeciles, PolicyEmbedding};
+use crate::policy::PolicySet;
+
+/// The bound on one outcome.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OutcomeBound {
+    /// Name of the outcome.
+    pub outcome: String,
+    /// What each member contributes.
+    pub members: Vec<MemberBound>,
+    /// The bound by decile of ‖g(x)‖ over training rows, the lowest first; none in models without them.
+    pub deciles: Vec<DecileBound>,
+}
+
+/// The constants of one member.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct MemberBound {
+    /// L_ρ; none where ρ's hidden layer is normalised.
+    pub lipschitz: Option<f64>,
+    /// B_φ.
+    pub embedding_bound: f64,
+    /// ‖h(t) − h(t′)‖.
+    pub moved: f64,
+}
+
+/// The bound for the rows of one decile, in the outcome's units.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct DecileBound {
+    /// The decile, from 1 to 10.
+    pub decile: usize,
+    /// Mean ‖g(x)‖ over rows and members.
+    pub gain: f64,
+    /// The bound by d_Π alone: mean over members of ‖g(x)‖·L_ρ·B_φ·d_Π, with the largest ‖g(x)‖ of the decile. None
+    /// where L_ρ is unknown.
+    pub by_distance: Option<f64>,
+    /// The bound by the embeddings: mean over members of ‖g(x)‖·‖h(t) − h(t′)‖, with the largest ‖g(x)‖ of the decile.
+    pub by_embedding: f64,
+    /// The same with the mean ‖g(x)‖ of the decile: what it is for its rows on average.
+    pub typical: f64,
+}
+
+impl OutcomeBound {
+    /// The bound between two policies of `policies`.
+    pub(super) fn between(
+        net: &dyn PolicyEmbedding,
+        policies: &PolicySet,
+        [policy, other]: [usize; 2],
+        (outcome, name): (usize, &str),
+    ) -> Result<Self> {
+        let h = net.embeddings(policies, &[policy, other], outcome)?;
+        let constants = net.constants(policies, &[policy, other], outcome)?;
+        let members: Vec<MemberBound> = h
+            .iter()
+            .zip(constants)
+            .map(|(h, own)| MemberBound {
+                lipschitz: own.lipschitz,
+                embedding_bound: own.embedding_bound,
+                moved: moved(h.split_at(h.len() / 2)),
+            })
+            .collect();
+        let (gains, slope) = (net.gains(outcome), net.link_slope());
+        let distance = policies.distance(policy, other);
+        let by_distance: Option<Vec<f64>> =
+            members.iter().map(|own| Some(slope * own.lipschitz? * own.embedding_bound * distance)).collect();
+        let by_embedding: Vec<f64> = members.iter().map(|own| slope * own.moved).collect();
+        let ones = vec![1.0; members.len()];
+        let n_deciles = gains.first().map_or(0, |own| own.mean.len());
+        let decile = |decile: usize| DecileBound {
+            decile: decile + 1,
+            gain: mean_product(gains, &ones, |own| own.mean[decile]),
+            by_distance: by_distance.as_ref().map(|own| mean_product(gains, own, |own| own.most[decile])),
+            by_embedding: mean_product(gains, &by_embedding, |own| own.most[decile]),
+            typical: mean_product(gains, &by_embedding, |own| own.mean[decile]),
+        };
+        Ok(Self { outcome: name.to_owned(), members, deciles: (0..n_deciles).map(decile).collect() })
+    }
+}
+
+/// The bound by the embeddings for the median row, for policies whose h is `moved` from another's, by member; none
+/// without deciles.
+pub(crate) fn median_bound(net: &dyn PolicyEmbedding, outcome: usize, moved: &[f64]) -> Option<f64> {
+    let gains = net.gains(outcome);
+    let middle = gains.first()?.mean.len() / 2;
+    let by_embedding: Vec<f64> = moved.iter().map(|moved| net.link_slope() * moved).collect();
+    // The median lies between the fifth and the sixth decile.
+    let of = |decile: usize| mean_product(gains, &by_embedding, |own| own.mean[decile]);
+    Some((of(middle.checked_sub(1)?) + of(middle)) / 2.0)
+}
+
+/// ‖a − b‖.
+pub(crate) fn moved((a, b): (&[f32], &[f32])) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum::<f64>().sqrt()
+}
+
+fn mean_product(gains: &[GainDeciles], factors: &[f64], of: impl Fn(&GainDeciles) -> f64) -> f64 {
+    let sum: f64 = gains.iter().zip(factors).map(|(own, factor)| of(own) * factor).sum();
+    sum / gains.len().max(1) as f64
+}

@@ -1,0 +1,215 @@
+//! What can be said of a policy before it is run: what was run near it, the rows behind its atoms, and how far its
+//! effects can be from its neighbour's (Proposition 3 of the paper).
+
+use serde::Serialize;
+
+use super::Model;
+use super::bound::OutcomeBound;
+use crate::effect::{AtomSupport, Support};
+use crate::policy::PolicySet;
+use crate::{Error, Result};
+
+/// Settings of a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CertificateParams {
+    /// Training rows from which an atom, or a policy, counts as well seen. Default 100; at least 1.
+    pub min_rows: u64,
+    /// Policies that were run to list, nearest first. Default 3; at least 1.
+    pub nearest: usize,
+}
+
+impl Default for CertificateParams {
+    fn default() -> Self {
+        Self { min_rows: 100, nearest: 3 }
+    }
+}
+
+/// [`CertificateParams`] whose settings are in range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValidCertificateParams(CertificateParams);
+
+impl CertificateParams {
+    /// Checks that every setting is in range.
+    pub fn check(self) -> Result<ValidCertificateParams> {
+        let at_least_one = |name: &str| Error::usage(format!("`{name}` is 0")).hint("it must be at least 1");
+        if self.min_rows == 0 {
+            return Err(at_least_one("min_rows"));
+        }
+        if self.nearest == 0 {
+            return Err(at_least_one("nearest"));
+        }
+        Ok(ValidCertificateParams(self))
+    }
+}
+
+/// What stands behind a policy, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// It was run, on enough rows.
+    RunBefore,
+    /// All its atoms were seen in enough rows, in other combinations.
+    Recombination,
+    /// Some of its atoms were seen in few rows, or are known by attributes only.
+    Thin,
+    /// It has atoms that nothing is known of.
+    Unseen,
+}
+
+/// What can be said of a policy.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Certificate {
+    /// Its name.
+    pub policy: String,
+    /// Its training rows.
+    pub rows: u64,
+    /// What stands behind it.
+    pub standing: Standing,
+    /// The same in a sentence, with the numbers.
+    pub verdict: String,
+    /// Rows from which an atom counts as well seen.
+    pub min_rows: u64,
+    /// The policies that were run, nearest first; itself if it was.
+    pub nearest: Vec<Neighbour>,
+    /// Share of its mixture on atoms with at least `min_rows` rows.
+    pub supported_share: f64,
+    /// Share of its mixture on atoms that cannot be scored.
+    pub unseen_share: f64,
+    /// The atoms with fewer rows, the largest share first.
+    pub weak_atoms: Vec<AtomSupport>,
+    /// The policy that the bounds are about: the nearest with at least `min_rows` rows, or else the nearest.
+    pub against: Option<String>,
+    /// How far its effects can be from that one's, by outcome; empty for learners without a treatment net.
+    pub bounds: Vec<OutcomeBound>,
+    /// What else there is to know.
+    pub notes: Vec<String>,
+}
+
+/// A policy that was run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Neighbour {
+    /// Its name.
+    pub policy: String,
+    /// d_Π to it.
+    pub distance: f64,
+    /// Its training rows.
+    pub rows: u64,
+}
+
+impl Model {
+    /// What can be said of a policy of `policies`, which holds the model's own and perhaps others.
+    pub fn certify(
+        &self,
+        policies: &PolicySet,
+        policy: usize,
+        params: &ValidCertificateParams,
+    ) -> Result<Certificate> {
+        let CertificateParams { min_rows, nearest: n_nearest } = params.0;
+        let manifest = self.manifest();
+        let support = Support::new(&manifest.policies, &manifest.policy_rows);
+        let own = self.support(policies, &[policy]).remove(0);
+        let mut weak_atoms = support.atoms(policies, policy);
+        weak_atoms.retain(|atom| atom.rows < min_rows);
+        weak_atoms.sort_by(|a, b| b.share.total_cmp(&a.share));
+        let run = support.nearest_run(policies, policy, policies.len());
+        let rows_of = |policy: usize| support.policy_rows(policies.name(policy));
+        let neighbours = run.iter().take(n_nearest).map(|(other, distance)| Neighbour {
+            policy: policies.name(*other).to_owned(),
+            distance: *distance,
+            rows: rows_of(*other),
+        });
+        let well_run = run.iter().find(|(other, _)| rows_of(*other) >= min_rows);
+        let against = well_run.or(run.first()).map(|(other, _)| *other);
+        let mut certificate = Certificate {
+            policy: own.policy,
+            rows: own.rows,
+            standing: Standing::Unseen,
+            verdict: String::new(),
+            min_rows,
+            nearest: neighbours.collect(),
+            supported_share: support.supported_share(policies, policy, min_rows),
+            unseen_share: own.unseen_share,
+            weak_atoms,
+            against: against.map(|other| policies.name(other).to_owned()),
+            bounds: Vec::new(),
+            notes: Vec::new(),
+        };
+        certificate.judge();
+        match (self.effects().policy_embedding(), against) {
+            (Some(net), Some(other)) => {
+                for outcome in self.effects().outcomes().iter().enumerate() {
+                    let outcome = (outcome.0, outcome.1.as_str());
+                    certificate.bounds.push(OutcomeBound::between(net, policies, [policy, other], outcome)?);
+                }
+                certificate.note_gaps(&manifest.poul);
+            }
+            (None, _) => certificate.notes.push(format!(
+                "the learner `{}` has no treatment net: there is no bound on how far effects can differ",
+                manifest.learner
+            )),
+            (_, None) => {}
+        }
+        Ok(certificate)
+    }
+
+    /// For some policies of a set that holds the model's own, the share of the mixture on atoms with at least
+    /// `min_rows` training rows.
+    pub fn supported_shares(&self, policies: &PolicySet, of: &[usize], min_rows: u64) -> Vec<f64> {
+        let support = Support::new(&self.manifest().policies, &self.manifest().policy_rows);
+        of.iter().map(|policy| support.supported_share(policies, *policy, min_rows)).collect()
+    }
+}
+
+impl Certificate {
+    fn judge(&mut self) {
+        let Self { rows, min_rows, .. } = *self;
+        let weak_share = 100.0 * (1.0 - self.supported_share);
+        let n_weak = self.weak_atoms.len();
+        let atoms = |n: usize| if n == 1 { "1 atom".to_owned() } else { format!("{n} atoms") };
+        let n_rows = |rows: u64| if rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") };
+        let run = match rows {
+            0 => "never run",
+            _ => "run on few rows",
+        };
+        let how_many = if rows == 0 { String::new() } else { format!(" ({})", n_rows(rows)) };
+        let (standing, verdict) = if self.unseen_share > 0.0 {
+            let share = 100.0 * self.unseen_share;
+            let text =
+                format!("has atoms never seen: {share:.1} % of the policy is on them and counts as zero");
+            (Standing::Unseen, text)
+        } else if rows >= min_rows {
+            (Standing::RunBefore, format!("run before: {} of training had this policy", n_rows(rows)))
+        } else if n_weak > 0 {
+            let fewest = self.weak_atoms.iter().map(|atom| atom.rows).min().unwrap_or(0);
+            let text = format!(
+                "leans on thin atoms: {weak_share:.1} % of the policy is on {} with fewer than {min_rows} rows \
+                 (the fewest: {fewest}); {run}{how_many}",
+                atoms(n_weak)
+            );
+            (Standing::Thin, text)
+        } else {
+            let text = format!(
+                "recombination of well-seen atoms: each was carried by at least {min_rows} rows; {run}{how_many}"
+            );
+            (Standing::Recombination, text)
+        };
+        (self.standing, self.verdict) = (standing, verdict);
+    }
+
+    fn note_gaps(&mut self, written_by: &str) {
+        if self.bounds.iter().any(|bound| bound.deciles.is_empty()) {
+            self.notes.push(format!(
+                "the model was written by poul {written_by}, before the sizes of g(x) were kept: fit it again for \
+                 bounds by decile"
+            ));
+        }
+        let is_normalised = |bound: &OutcomeBound| bound.members.iter().any(|own| own.lipschitz.is_none());
+        if self.bounds.iter().any(is_normalised) {
+            self.notes.push(
+                "ρ normalises its hidden layer (`model.layer_norm`), so L_ρ is unknown: the bound is by the \
+                 embeddings alone"
+                    .to_owned(),
+            );
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Policies beside each other: a map by h with distances, what stands behind each, and how far its effects can be from
+//! its neighbour's.
+
+use super::axes::TreatmentAxes;
+use crate::Result;
+use crate::effect::Support;
+use crate::evaluate::PolicyPlace;
+use crate::model::{Model, median_bound, moved};
+use crate::policy::PolicySet;
+
+/// Where some policies of a set that holds the model's own lie. An atom is well seen from `min_rows` training rows on.
+pub fn places(model: &Model, policies: &PolicySet, of: &[usize], min_rows: u64) -> Result<Vec<PolicyPlace>> {
+    let manifest = model.manifest();
+    let support = Support::new(&manifest.policies, &manifest.policy_rows);
+    let nearest: Vec<Option<(usize, f64)>> =
+        of.iter().map(|policy| support.nearest_run(policies, *policy, 1).first().copied()).collect();
+    let at = TreatmentAxes::map(model, policies, of)?;
+    let mut places: Vec<PolicyPlace> = of
+        .iter()
+        .zip(model.support(policies, of))
+        .zip(nearest.iter().zip(at))
+        .map(|((policy, own), (nearest, at))| PolicyPlace {
+            policy: own.policy,
+            rows: own.rows,
+            at,
+            nearest: nearest.map(|(other, _)| policies.name(other).to_owned()),
+            distance: nearest.map(|(_, distance)| distance),
+            supported_share: support.supported_share(policies, *policy, min_rows),
+            unseen_share: own.unseen_share,
+            bound: Vec::new(),
+        })
+        .collect();
+    let Some(net) = model.effects().policy_embedding() else { return Ok(places) };
+    let others: Vec<usize> = of
+        .iter()
+        .zip(&nearest)
+        .map(|(policy, nearest)| nearest.map_or(*policy, |(other, _)| other))
+        .collect();
+    for outcome in 0..model.effects().outcomes().len() {
+        let h = net.embeddings(policies, of, outcome)?;
+        let h_nearest = net.embeddings(policies, &others, outcome)?;
+        for (number, place) in places.iter_mut().enumerate() {
+            let by_member: Vec<f64> = h
+                .iter()
+                .zip(&h_nearest)
+                .map(|(h, other)| {
+                    let d = h.len() / of.len();
+                    moved((&h[number * d..][..d], &other[number * d..][..d]))
+                })
+                .collect();
+            place.bound.extend(median_bound(net, outcome, &by_member));
+        }
+    }
+    Ok(places)
+}
