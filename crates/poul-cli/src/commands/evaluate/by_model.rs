@@ -9,10 +9,11 @@ use poul::policy::{Assigner, PolicySet};
 use poul::{Error, Kind, Progress, Result};
 
 use super::rows::Rows;
-use super::{measure, params, summary};
+use super::{measure, params, provenance, summary};
 use crate::args::{Common, Evaluate};
 use crate::commands::{JsonTarget, about_data, effect};
 use crate::progress::Terminal;
+use crate::report::{self, ReportTarget};
 use crate::settings::{self, DataSettings};
 use crate::specs::Specs;
 
@@ -21,8 +22,8 @@ const BLOCK_PAIRS: usize = 1 << 19;
 
 pub(super) fn run(
     args: &Evaluate,
-    model: &str,
-    data: &str,
+    [model, data]: [&str; 2],
+    typed: &[String],
     common: &Common,
     terminal: &Terminal,
 ) -> Result<()> {
@@ -34,6 +35,7 @@ pub(super) fn run(
     let truth = Specs::parse(&args.truth, "--truth")?;
     let params = params(args, common, &roles)?;
     let json = JsonTarget::open(args.json.as_deref())?;
+    let page = ReportTarget::open(args.report.as_deref())?;
     truth.check(&source, &roles).map_err(|error| about_data(error, data))?;
     let columns = model.columns(&source, &roles, Need::EVALUATE);
     let mut columns = columns.map_err(|error| about_data(error, data))?;
@@ -74,8 +76,10 @@ pub(super) fn run(
             truth: truth_of(policy, outcome),
         })
         .collect();
-    let evaluation =
+    let mut evaluation =
         measure(&table, &columns, &asked.policies, asked.against, &predicted, &params, terminal)?;
+    evaluation.provenance = Some(provenance::of_model(&model, &source, typed, common)?);
+    page.write(|| report::of_evaluation(&evaluation))?;
     json.write(&evaluation, || summary(&evaluation))
 }
 
