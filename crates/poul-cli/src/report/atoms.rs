@@ -21,7 +21,10 @@ pub(super) fn section(evaluation: &Evaluation) -> Option<Section> {
     let variants: Vec<Variant> = outcomes
         .into_iter()
         .map(|outcome| {
-            variant(outcome, &evaluation.atoms.iter().filter(|atom| atom.outcome == outcome).collect::<Vec<_>>())
+            variant(
+                outcome,
+                &evaluation.atoms.iter().filter(|atom| atom.outcome == outcome).collect::<Vec<_>>(),
+            )
         })
         .collect();
     if variants.is_empty() {
@@ -61,7 +64,9 @@ fn variant(outcome: &str, atoms: &[&AtomEffect]) -> Variant {
         atoms.iter().find(|atom| atom.context == context && atom.action == action).copied()
     };
     let grid = |of: &dyn Fn(&str, &str, Option<&AtomEffect>) -> Value| -> Vec<Vec<Value>> {
-        let row = |context: &&str| actions.iter().map(|action| of(context, action, cell(context, action))).collect();
+        let row = |context: &&str| {
+            actions.iter().map(|action| of(context, action, cell(context, action))).collect()
+        };
         contexts.iter().map(row).collect()
     };
     let numbers = contexts.len() * actions.len() <= MOST_NUMBERS;
@@ -75,7 +80,8 @@ fn variant(outcome: &str, atoms: &[&AtomEffect]) -> Variant {
         let said = match atom {
             None => "no such atom".to_owned(),
             Some(atom) => {
-                let effect = atom.effect.map_or_else(|| "cannot be scored".to_owned(), |own| signed(Some(own)));
+                let effect =
+                    atom.effect.map_or_else(|| "cannot be scored".to_owned(), |own| signed(Some(own)));
                 let control = if atom.control { "<br>control does this" } else { "" };
                 format!("effect {effect}<br>{} training rows{control}", count(atom.rows))
             }
@@ -101,7 +107,8 @@ fn variant(outcome: &str, atoms: &[&AtomEffect]) -> Variant {
     let (xaxis, mut yaxis) = (ticks(&actions), ticks(&contexts));
     yaxis["autorange"] = json!("reversed");
     let layout = json!({ "xaxis": xaxis, "yaxis": yaxis, "height": (120 + 34 * contexts.len()).min(1600) });
-    let mut known: Vec<&&AtomEffect> = atoms.iter().filter(|atom| !atom.control && atom.effect.is_some()).collect();
+    let mut known: Vec<&&AtomEffect> =
+        atoms.iter().filter(|atom| !atom.control && atom.effect.is_some()).collect();
     known.sort_by(|a, b| b.effect.partial_cmp(&a.effect).unwrap_or(std::cmp::Ordering::Equal));
     let told = |atom: Option<&&&AtomEffect>| {
         atom.map(|atom| format!("{} in {} {}", atom.action, atom.context, signed(atom.effect)))
@@ -112,7 +119,9 @@ fn variant(outcome: &str, atoms: &[&AtomEffect]) -> Variant {
         .map(|atom| format!("{} in {}", atom.action, atom.context))
         .collect();
     let mut words = match (told(known.first()), told(known.last())) {
-        (Some(best), Some(worst)) => format!("On {outcome} the largest effect is that of {best}, the least of {worst}."),
+        (Some(best), Some(worst)) => {
+            format!("On {outcome} the largest effect is that of {best}, the least of {worst}.")
+        }
         _ => format!("On {outcome} no atom can be scored."),
     };
     if !unseen.is_empty() {

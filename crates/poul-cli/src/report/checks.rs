@@ -84,7 +84,9 @@ fn overlap(validation: &Validation) -> Option<String> {
         ["policy", "rows", "least", "5 %", "median", "95 %", "most", "clipped"],
     );
     for own in &validation.overlap {
-        let at = |place: usize| own.quantiles.get(place).map_or_else(|| "–".to_owned(), |value| significant(*value));
+        let at = |place: usize| {
+            own.quantiles.get(place).map_or_else(|| "–".to_owned(), |value| significant(*value))
+        };
         table.row(
             "",
             [
@@ -105,13 +107,12 @@ fn overlap(validation: &Validation) -> Option<String> {
 fn outcome_model(validation: &Validation) -> Option<Panel> {
     let mut variants = Vec::new();
     for own in &validation.outcome_model {
-        let (x, y): (Vec<f64>, Vec<f64>) = own.bins.iter().map(|[predicted, mean]| (*predicted, *mean)).unzip();
-        let words = format!(
-            "The model of {} explains {} of its variance out of fold.",
-            own.outcome,
-            percent(own.r2)
-        );
-        let mut traces: Vec<Value> = vec![json!({ "type": "scatter", "mode": "markers+lines", "role": "line", "name": "deciles",
+        let (x, y): (Vec<f64>, Vec<f64>) =
+            own.bins.iter().map(|[predicted, mean]| (*predicted, *mean)).unzip();
+        let words =
+            format!("The model of {} explains {} of its variance out of fold.", own.outcome, percent(own.r2));
+        let mut traces: Vec<Value> =
+            vec![json!({ "type": "scatter", "mode": "markers+lines", "role": "line", "name": "deciles",
             "x": x, "y": y, "hovertemplate": "predicted %{x:.4s}<br>observed %{y:.4s}<extra></extra>" })];
         traces.extend(diagonal(x.iter().chain(&y).copied()));
         let (predicted, observed) = (format!("predicted {}", own.outcome), format!("mean {}", own.outcome));
@@ -121,7 +122,8 @@ fn outcome_model(validation: &Validation) -> Option<Panel> {
     (!variants.is_empty()).then(|| Panel {
         id: "outcome-model",
         title: "The outcome model, by decile of its prediction".to_owned(),
-        how: "Points on the dotted line: the mean outcome is what was predicted before the policy was known.".to_owned(),
+        how: "Points on the dotted line: the mean outcome is what was predicted before the policy was known."
+            .to_owned(),
         keys: vec!["outcome"],
         variants,
         columns: vec![Column::new("predicted", 0, "x"), Column::new("observed", 0, "y")],
@@ -149,7 +151,13 @@ fn placebo(validation: &Validation) -> Option<String> {
         let most = own.permuted.iter().copied().fold(0.0, f64::max);
         table.row(
             "",
-            [own.outcome.clone(), significant(own.spread), significant(mean), significant(most), count(n as u64)],
+            [
+                own.outcome.clone(),
+                significant(own.spread),
+                significant(mean),
+                significant(most),
+                count(n as u64),
+            ],
         );
     }
     (!table.is_empty()).then(|| table.render())

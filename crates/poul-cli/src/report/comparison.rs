@@ -24,13 +24,18 @@ pub(super) fn sections(comparison: &Comparison, command: &str) -> Vec<Section> {
         "How well each learner ranks the test rows, with its interval; the dotted line is a random order.",
     );
     let difference = differences(comparison);
-    let parts: Vec<Part> = auuc.into_iter().chain(difference).map(Part::Panel).chain(tables(comparison)).collect();
+    let parts: Vec<Part> =
+        auuc.into_iter().chain(difference).map(Part::Panel).chain(tables(comparison)).collect();
     if !comparison.learners.is_empty() {
         sections.push(Section { id: "learners", title: "Which learner ranks best?", parts });
     }
     let how = "The mean error of predicted effects by decile, relative to what was observed; less is better.";
     if let Some(sizes) = panel(comparison, "wmape", Metric::Wmape, "Weighted MAPE of each learner", how) {
-        sections.push(Section { id: "sizes", title: "Whose sizes are right?", parts: vec![Part::Panel(sizes)] });
+        sections.push(Section {
+            id: "sizes",
+            title: "Whose sizes are right?",
+            parts: vec![Part::Panel(sizes)],
+        });
     }
     sections.extend(losses(comparison));
     sections.push(provenance(comparison, command));
@@ -92,7 +97,9 @@ fn best(comparison: &Comparison, population: &str, outcome: &str) -> Option<Line
             (true, true) => format!(" No difference to {reference} is separated from zero."),
             (false, true) => format!(" Better than {reference}: {}.", listed(&better)),
             (true, false) => format!(" Worse than {reference}: {}.", listed(&worse)),
-            (false, false) => format!(" Better than {reference}: {}; worse: {}.", listed(&better), listed(&worse)),
+            (false, false) => {
+                format!(" Better than {reference}: {}; worse: {}.", listed(&better), listed(&worse))
+            }
         };
     }
     Some(Line::new(None, text))
@@ -131,13 +138,7 @@ fn estimates<'a>(comparison: &'a Comparison, cell: &Cell, metric: Metric) -> Vec
     comparison.learners.iter().filter_map(of).collect()
 }
 
-fn panel(
-    comparison: &Comparison,
-    id: &'static str,
-    metric: Metric,
-    title: &str,
-    how: &str,
-) -> Option<Panel> {
+fn panel(comparison: &Comparison, id: &'static str, metric: Metric, title: &str, how: &str) -> Option<Panel> {
     let value = |own: &Estimate| Some((own.value, own.interval));
     let random = (metric == Metric::Auuc).then_some(0.5);
     learners_panel(comparison, id, metric, (title, how), value, random)
@@ -226,7 +227,8 @@ fn learners_variant(
         "yaxis": { "tickmode": "array", "tickvals": place, "ticktext": names, "zeroline": false,
                    "range": [known.len() as f64 - 0.4, -0.6] },
     });
-    let said: Vec<String> = known.iter().map(|(label, x, _)| format!("{label} {}", significant(*x))).collect();
+    let said: Vec<String> =
+        known.iter().map(|(label, x, _)| format!("{label} {}", significant(*x))).collect();
     let words = format!("{} population, {}, {}: {}.", at[0], at[1], at[2], said.join(", "));
     Variant::chart(at, words, traces, layout)
 }

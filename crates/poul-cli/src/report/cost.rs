@@ -34,7 +34,8 @@ pub(super) fn section(evaluation: &Evaluation) -> Option<Section> {
 }
 
 fn variant(result: &CostResult) -> Variant {
-    let points: Vec<_> = thinned(result.curve.len(), 101).into_iter().map(|place| result.curve[place]).collect();
+    let points: Vec<_> =
+        thinned(result.curve.len(), 101).into_iter().map(|place| result.curve[place]).collect();
     let cost: Vec<f64> = points.iter().map(|point| point.cost).collect();
     let value: Vec<f64> = points.iter().map(|point| point.value).collect();
     let share: Vec<f64> = points.iter().map(|point| point.share).collect();

@@ -56,7 +56,8 @@ pub(super) fn comparisons<'a>(
 ) -> Vec<(&'a str, String, &'a Metrics)> {
     let mut comparisons = Vec::new();
     for outcome in super::outcomes(evaluation) {
-        let pooled = evaluation.pooled.iter().filter(|pooled| pooled.outcome == outcome && pooled.policies.len() > 1);
+        let pooled =
+            evaluation.pooled.iter().filter(|pooled| pooled.outcome == outcome && pooled.policies.len() > 1);
         comparisons.extend(pooled.map(|pooled| (outcome, ALL_POLICIES.to_owned(), &pooled.metrics)));
         let own = results.iter().filter(|result| result.outcome == outcome);
         comparisons.extend(own.map(|result| (outcome, result.policy.clone(), &result.metrics)));
@@ -66,7 +67,8 @@ pub(super) fn comparisons<'a>(
 
 fn variant(outcome: &str, policy: &str, metrics: &Metrics, most: usize) -> Variant {
     let thin = is_thin(metrics.n_treated, metrics.n_control);
-    let points: Vec<_> = thinned(metrics.curve.len(), most).into_iter().map(|place| metrics.curve[place]).collect();
+    let points: Vec<_> =
+        thinned(metrics.curve.len(), most).into_iter().map(|place| metrics.curve[place]).collect();
     let share: Vec<f64> = points.iter().map(|point| point.share).collect();
     let end = |side: usize| -> Vec<Option<f64>> {
         points.iter().map(|point| point.gain_interval.filter(|_| !thin).map(|ends| ends[side])).collect()
@@ -80,9 +82,7 @@ fn variant(outcome: &str, policy: &str, metrics: &Metrics, most: usize) -> Varia
         })
         .collect();
     let last = gain.last().copied().unwrap_or(0.0);
-    let line = |role: &str, name: &str, y: serde_json::Value| {
-        json!({ "type": "scatter", "mode": "lines", "role": role, "name": name, "x": share, "y": y })
-    };
+    let line = |role: &str, name: &str, y: serde_json::Value| json!({ "type": "scatter", "mode": "lines", "role": role, "name": name, "x": share, "y": y });
     let mut own = line(if thin { "faint" } else { "line" }, &label(policy), json!(gain));
     own["text"] = json!(hover);
     own["customdata"] = json!(points.iter().map(|point| point.lift).collect::<Vec<_>>());

@@ -20,7 +20,7 @@ pub(super) fn evaluation(n_policies: usize) -> Evaluation {
     let mut evaluation = Evaluation { rows: 1_000_000, level: 0.9, ..Evaluation::default() };
     for (outcome, scale) in [("gmv", 1.0), ("cost", 0.25)] {
         for (place, policy) in names.iter().enumerate() {
-            let n_treated = if place + 1 == n_policies && n_policies > 2 { 12 } else { 40_000 - 900 * place };
+            let n_treated = if place + 1 == n_policies && n_policies > 2 { 12 } else { 40_000 - 90 * place };
             let effect = scale * (1.2 + 0.9 * wiggle(place + 3));
             evaluation.results.push(PolicyResult {
                 outcome: outcome.to_owned(),
@@ -70,7 +70,7 @@ pub(super) fn evaluation(n_policies: usize) -> Evaluation {
         let run = place % 5 != 4;
         evaluation.policies.push(PolicyPlace {
             policy: policy.clone(),
-            rows: if run { 40_000 - 900 * place as u64 } else { 0 },
+            rows: if run { 40_000 - 90 * place as u64 } else { 0 },
             at: [2.0 * wiggle(place), 1.5 * wiggle(place + 50)],
             nearest: Some(if run { policy.clone() } else { "T1".to_owned() }),
             distance: Some(if run { 0.0 } else { 0.4 + 0.1 * place as f64 / n_policies as f64 }),
@@ -146,7 +146,11 @@ fn average(outcome: &str, policy: &str, effect: f64, n_treated: usize) -> Averag
 }
 
 fn who_gains(outcome: &str, policy: &str, effect: f64) -> WhoGains {
-    let group = |label: &str, rows: usize, size: f64| FeatureGroup { label: label.to_owned(), rows, effect: effect * size };
+    let group = |label: &str, rows: usize, size: f64| FeatureGroup {
+        label: label.to_owned(),
+        rows,
+        effect: effect * size,
+    };
     let feature = |name: &str, share: f64, groups: Vec<FeatureGroup>| FeatureEffect {
         feature: name.to_owned(),
         share,
@@ -203,7 +207,11 @@ fn validation(names: &[String]) -> Validation {
     };
     Validation {
         checks: vec![
-            check("Outcome model", Verdict::Doubt, "m explains 4 % of the variance of cost: intervals are wide."),
+            check(
+                "Outcome model",
+                Verdict::Doubt,
+                "m explains 4 % of the variance of cost: intervals are wide.",
+            ),
             check("Sample ratio", Verdict::Pass, "the arms have the declared shares (p = 0.41)."),
             check("Balance", Verdict::Pass, "no feature predicts the assignment (largest z 2.1 of 100)."),
         ],

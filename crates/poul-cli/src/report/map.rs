@@ -55,13 +55,16 @@ fn panel(places: &[PolicyPlace]) -> Panel {
     };
     let n_run = places.iter().filter(|place| place.rows > 0).count();
     let traces = [true, false].into_iter().filter(|run| if *run { n_run > 0 } else { n_run < places.len() });
-    let mut far: Vec<&PolicyPlace> = places.iter().filter(|place| place.distance.is_some_and(|own| own > 0.0)).collect();
+    let mut far: Vec<&PolicyPlace> =
+        places.iter().filter(|place| place.distance.is_some_and(|own| own > 0.0)).collect();
     far.sort_by(|a, b| b.distance.partial_cmp(&a.distance).unwrap_or(std::cmp::Ordering::Equal));
     let far: Vec<String> =
         far.iter().map(|place| format!("{} at {}", place.policy, optional(place.distance))).collect();
     let words = match far.is_empty() {
         true => format!("All {} policies were run.", places.len()),
-        false => format!("{n_run} of {} policies were run; farthest from them: {}.", places.len(), listed(&far)),
+        false => {
+            format!("{n_run} of {} policies were run; farthest from them: {}.", places.len(), listed(&far))
+        }
     };
     let layout = json!({
         "xaxis": axis("first axis"), "yaxis": axis("second axis"), "height": 420,

@@ -53,7 +53,8 @@ impl HtmlTable {
     /// that has no number at all is left out.
     pub(super) fn render(&self) -> String {
         let kept = |place: &usize| {
-            *place < self.n_words || self.rows.iter().any(|(_, cells)| cells.get(*place).is_some_and(|cell| cell != "–"))
+            *place < self.n_words
+                || self.rows.iter().any(|(_, cells)| cells.get(*place).is_some_and(|cell| cell != "–"))
         };
         let kept: Vec<usize> = (0..self.heading.len()).filter(kept).collect();
         let cell = |place: usize, text: &str, tag: &str, scope: &str| {

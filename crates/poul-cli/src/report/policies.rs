@@ -149,8 +149,21 @@ fn table(evaluation: &Evaluation, outcome: &str) -> String {
         &format!("Policies on {outcome}"),
         1,
         [
-            "policy", "treated", "control", "effect", "interval", "band", "q", "predicted", "AUUC", "interval", "slope",
-            "interval", "supported", "nearest", "d",
+            "policy",
+            "treated",
+            "control",
+            "effect",
+            "interval",
+            "band",
+            "q",
+            "predicted",
+            "AUUC",
+            "interval",
+            "slope",
+            "interval",
+            "supported",
+            "nearest",
+            "d",
         ],
     );
     for result in evaluation.results.iter().filter(|result| result.outcome == outcome) {

@@ -103,7 +103,8 @@ fn effects(evaluation: &Evaluation, outcome: &str) -> Option<Line> {
             apart.push(format!("{} ({})", result.policy, signed(Some(effect))));
         }
     }
-    let n_thin = own.iter().filter(|result| is_thin(result.metrics.n_treated, result.metrics.n_control)).count();
+    let n_thin =
+        own.iter().filter(|result| is_thin(result.metrics.n_treated, result.metrics.n_control)).count();
     let how = if banded && n_known > 0 { "the simultaneous band" } else { "the interval" };
     let mut text = match (n_known, apart.is_empty()) {
         (0, _) => format!("On {outcome} no policy has an interval for its average effect."),
@@ -140,16 +141,23 @@ fn ranking(pooled: &PooledResult) -> Option<Line> {
     let metrics = &pooled.metrics;
     let (outcome, policies) = (&pooled.outcome, of_policies(pooled));
     let (auuc, random) = (metrics.auuc?, metrics.random_auuc?);
-    let Some([low, high]) =
-        metrics.auuc_interval.filter(|_| !is_thin(metrics.n_treated, metrics.n_control))
+    let Some([low, high]) = metrics.auuc_interval.filter(|_| !is_thin(metrics.n_treated, metrics.n_control))
     else {
-        let text = format!("On {outcome} the ranking{policies} has AUUC {}, without an interval.", significant(auuc));
+        let text = format!(
+            "On {outcome} the ranking{policies} has AUUC {}, without an interval.",
+            significant(auuc)
+        );
         return Some(Line::new(None, text));
     };
     let numbers = format!("AUUC {} ({}), random {random}", significant(auuc), interval(Some([low, high])));
     let (verdict, text) = match (low > random, high < random) {
-        (true, _) => (Verdict::Pass, format!("On {outcome} the ranking{policies} beats a random one: {numbers}.")),
-        (_, true) => (Verdict::Fail, format!("On {outcome} the ranking{policies} is worse than a random one: {numbers}.")),
+        (true, _) => {
+            (Verdict::Pass, format!("On {outcome} the ranking{policies} beats a random one: {numbers}."))
+        }
+        (_, true) => (
+            Verdict::Fail,
+            format!("On {outcome} the ranking{policies} is worse than a random one: {numbers}."),
+        ),
         _ => (
             Verdict::Doubt,
             format!("On {outcome} the ranking{policies} cannot be told from a random one: {numbers}."),
@@ -165,7 +173,8 @@ fn sizes(pooled: &PooledResult) -> Option<Line> {
     let Some([low, high]) =
         metrics.calibration_slope_interval.filter(|_| !is_thin(metrics.n_treated, metrics.n_control))
     else {
-        let text = format!("On {outcome} the calibration slope is {}, without an interval.", significant(slope));
+        let text =
+            format!("On {outcome} the calibration slope is {}, without an interval.", significant(slope));
         return Some(Line::new(None, text));
     };
     let numbers = format!("calibration slope {} ({})", significant(slope), interval(Some([low, high])));

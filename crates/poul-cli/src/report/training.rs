@@ -41,12 +41,15 @@ fn variant(phase: String, points: &[TrainingPoint]) -> Variant {
     let loss: Vec<f64> = points.iter().map(|point| point.loss).collect();
     let validation: Vec<Option<f64>> = points.iter().map(|point| point.validation).collect();
     let hover = "epoch %{x}<br>%{y:.5~g}<extra></extra>";
-    let mut traces = vec![json!({ "type": "scatter", "mode": "lines+markers", "role": "line", "name": "training",
+    let mut traces =
+        vec![json!({ "type": "scatter", "mode": "lines+markers", "role": "line", "name": "training",
         "x": epoch, "y": loss, "hovertemplate": hover })];
     let least = validation.iter().flatten().copied().reduce(f64::min);
     if least.is_some() {
-        traces.push(json!({ "type": "scatter", "mode": "lines+markers", "role": "second", "name": "validation",
-            "x": epoch, "y": validation, "hovertemplate": hover }));
+        traces.push(
+            json!({ "type": "scatter", "mode": "lines+markers", "role": "second", "name": "validation",
+            "x": epoch, "y": validation, "hovertemplate": hover }),
+        );
     }
     let mut words = format!("{phase}: {} epochs", points.len());
     if let Some(last) = loss.last() {

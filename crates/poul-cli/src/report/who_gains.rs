@@ -32,12 +32,15 @@ pub(super) fn section(evaluation: &Evaluation) -> Option<Section> {
             ],
         }));
     }
-    let trees: Vec<Variant> = shown.iter().filter(|own| !own.tree.is_empty()).map(|own| tree_variant(own)).collect();
+    let trees: Vec<Variant> =
+        shown.iter().filter(|own| !own.tree.is_empty()).map(|own| tree_variant(own)).collect();
     if !trees.is_empty() {
         parts.push(Part::Panel(Panel {
             id: "tree",
             title: "Groups of rows whose effects differ".to_owned(),
-            how: "A small tree of the predicted effects: every line is a group with its mean predicted effect.".to_owned(),
+            how:
+                "A small tree of the predicted effects: every line is a group with its mean predicted effect."
+                    .to_owned(),
             keys: vec!["outcome", "policy"],
             variants: trees,
             columns: Vec::new(),
