@@ -105,7 +105,9 @@ def check(page, name, html, metrics, out):
     hold(not errors, f"the console says {errors}")
     requests = [json.loads(entry["message"])["message"] for entry in page.log("performance")]
     asked = {entry["params"]["request"]["url"] for entry in requests if entry["method"] == "Network.requestWillBeSent"}
-    left = [url for url in asked if not url.startswith((html.resolve().as_uri(), "data:", "blob:"))]
+    # `chrome:` is the browser's own first tab, which no page may ask for.
+    own = (html.resolve().as_uri(), "data:", "blob:", "chrome:", "chrome-untrusted:")
+    left = [url for url in asked if not url.startswith(own)]
     hold(not left, f"requests leave the page: {left}")
     return wrong
 

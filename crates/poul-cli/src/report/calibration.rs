@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::chart::{Column, Panel, Variant, axis, label};
 use super::checks::diagonal;
-use super::curves::comparisons;
+use super::curves::{comparisons, sentence_start};
 use super::markup::interval;
 use super::page::{Part, Section};
 use super::{is_thin, left_out_sentence, shown_results};
@@ -64,7 +64,8 @@ fn variant(outcome: &str, policy: &str, metrics: &Metrics) -> Variant {
         None => format!("slope {}", optional(metrics.calibration_slope)),
     };
     let words = format!(
-        "{policy} on {outcome}: {slope}, MAPE {}, weighted MAPE {}; predicted effects from {} to {}.",
+        "{} on {outcome}: {slope}, MAPE {}, weighted MAPE {}; predicted effects from {} to {}.",
+        sentence_start(policy),
         optional(metrics.mape),
         optional(metrics.wmape),
         optional(predicted.last().copied()),

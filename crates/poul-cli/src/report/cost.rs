@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::MOST_POLICIES;
 use super::chart::{Column, Panel, Variant, axis, label, thinned};
-use super::markup::interval;
+use super::markup::{amount, interval};
 use super::page::{Part, Section};
-use crate::number::{optional, significant};
+use crate::number::optional;
 
 pub(super) fn section(evaluation: &Evaluation) -> Option<Section> {
     let shown = evaluation.cost_curves.iter().filter(|curve| !curve.curve.is_empty()).take(MOST_POLICIES);
@@ -54,9 +54,9 @@ fn variant(result: &CostResult) -> Variant {
     let words = format!(
         "{}: treating everybody brings {} of {} for {} of {}; area under the curve {} ({}), a random order has {}.",
         result.policy,
-        significant(all_value),
+        amount(all_value),
         result.value,
-        significant(all_cost),
+        amount(all_cost),
         result.cost,
         optional(result.aucc),
         interval(result.aucc_interval),

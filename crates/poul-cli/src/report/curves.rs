@@ -4,10 +4,10 @@ use poul::evaluate::{Evaluation, Metrics};
 use serde_json::json;
 
 use super::chart::{Column, Panel, Variant, axis, label, thinned};
-use super::markup::interval;
+use super::markup::{amount, interval};
 use super::page::{Part, Section};
 use super::{is_thin, left_out_sentence, shown_results};
-use crate::number::{optional, significant};
+use crate::number::optional;
 
 /// Points of all curves together, about: more variants have fewer points each, so that the page stays small.
 const MOST_POINTS: usize = 8_000;
@@ -65,6 +65,11 @@ pub(super) fn comparisons<'a>(
     comparisons
 }
 
+/// A policy at the start of a sentence.
+pub(super) fn sentence_start(policy: &str) -> &str {
+    if policy == ALL_POLICIES { "All policies" } else { policy }
+}
+
 fn variant(outcome: &str, policy: &str, metrics: &Metrics, most: usize) -> Variant {
     let thin = is_thin(metrics.n_treated, metrics.n_control);
     let points: Vec<_> =
@@ -77,8 +82,8 @@ fn variant(outcome: &str, policy: &str, metrics: &Metrics, most: usize) -> Varia
     let hover: Vec<String> = points
         .iter()
         .map(|point| match point.gain_interval.filter(|_| !thin) {
-            Some(ends) => format!("gain {} ({})", significant(point.gain), interval(Some(ends))),
-            None => format!("gain {}", significant(point.gain)),
+            Some(ends) => format!("gain {} ({} … {})", amount(point.gain), amount(ends[0]), amount(ends[1])),
+            None => format!("gain {}", amount(point.gain)),
         })
         .collect();
     let last = gain.last().copied().unwrap_or(0.0);
@@ -95,6 +100,8 @@ fn variant(outcome: &str, policy: &str, metrics: &Metrics, most: usize) -> Varia
     let traces = vec![line("low", "low", json!(end(0))), high, own, random];
     let mut xaxis = axis("share of rows, largest predicted effect first");
     xaxis["tickformat"] = json!(".0%");
+    xaxis["tickvals"] = json!([0.0, 0.25, 0.5, 0.75, 1.0]);
+    xaxis["range"] = json!([0.0, 1.0]);
     let layout = json!({ "xaxis": xaxis, "yaxis": axis(&format!("gain in {outcome}")) });
     let auuc = match metrics.auuc_interval.filter(|_| !thin) {
         Some(ends) => format!("AUUC {} ({})", optional(metrics.auuc), interval(Some(ends))),
@@ -102,8 +109,9 @@ fn variant(outcome: &str, policy: &str, metrics: &Metrics, most: usize) -> Varia
     };
     let random = optional(metrics.random_auuc);
     let words = format!(
-        "{policy} on {outcome}: {auuc}, a random order has {random}; treating everybody brings {}.{}",
-        significant(last),
+        "{} on {outcome}: {auuc}, a random order has {random}; treating everybody brings {}.{}",
+        sentence_start(policy),
+        amount(last),
         if thin { " Too few rows for a band." } else { "" }
     );
     Variant::chart(vec![outcome.to_owned(), policy.to_owned()], words, traces, layout)

@@ -21,9 +21,16 @@ pub(super) fn section(evaluation: &Evaluation) -> Option<Section> {
 }
 
 fn panel(places: &[PolicyPlace]) -> Panel {
+    let sides = label_sides(places);
     let most = places.iter().map(|place| place.rows).max().unwrap_or(0).max(1) as f64;
     let group = |run: bool| {
         let own: Vec<&PolicyPlace> = places.iter().filter(|place| (place.rows > 0) == run).collect();
+        let sides: Vec<&str> = places
+            .iter()
+            .zip(&sides)
+            .filter(|(place, _)| (place.rows > 0) == run)
+            .map(|(_, side)| *side)
+            .collect();
         let names: Vec<String> = own.iter().map(|place| short_label(&place.policy)).collect();
         let hover: Vec<String> = own
             .iter()
@@ -47,7 +54,7 @@ fn panel(places: &[PolicyPlace]) -> Panel {
         json!({
             "type": "scatter", "mode": if places.len() > MOST_NAMES { "markers" } else { "markers+text" }, "role": "map",
             "name": if run { "run" } else { "never run" }, "x": own.iter().map(|place| place.at[0]).collect::<Vec<_>>(),
-            "y": own.iter().map(|place| place.at[1]).collect::<Vec<_>>(), "text": names, "textposition": "top center",
+            "y": own.iter().map(|place| place.at[1]).collect::<Vec<_>>(), "text": names, "textposition": sides,
             "customdata": hover, "rows": own.iter().map(|place| place.rows).collect::<Vec<_>>(), "cliponaxis": false,
             "marker": { "size": size, "symbol": if run { "circle" } else { "diamond-open" } },
             "hovertemplate": "%{customdata}<extra></extra>",
@@ -85,6 +92,37 @@ fn panel(places: &[PolicyPlace]) -> Panel {
             Column::new("training rows", 0, "rows"),
         ],
     }
+}
+
+/// On which side of its mark each name stands, so that names keep away from marks and from each other.
+fn label_sides(places: &[PolicyPlace]) -> Vec<&'static str> {
+    const SIDES: [(&str, f64, f64); 4] = [
+        ("top center", 0.0, 0.06),
+        ("bottom center", 0.0, -0.06),
+        ("middle right", 0.05, 0.0),
+        ("middle left", -0.05, 0.0),
+    ];
+    let scaled = |axis: usize| -> Vec<f64> {
+        let values = places.iter().map(|place| place.at[axis]);
+        let (low, high) =
+            values.clone().fold((f64::MAX, f64::MIN), |(low, high), own| (low.min(own), high.max(own)));
+        values.map(|own| if high > low { (own - low) / (high - low) } else { 0.5 }).collect()
+    };
+    let (x, y) = (scaled(0), scaled(1));
+    let mut taken: Vec<(f64, f64)> = x.iter().copied().zip(y.iter().copied()).collect();
+    let mut sides = Vec::with_capacity(places.len());
+    for mark in 0..places.len() {
+        let room = |(_, dx, dy): &(&str, f64, f64)| {
+            let at = (x[mark] + dx, y[mark] + dy);
+            let others = taken.iter().enumerate().filter(|(other, _)| *other != mark);
+            others.map(|(_, own)| (own.0 - at.0).hypot(own.1 - at.1)).fold(0.1, f64::min)
+        };
+        // The first of equals: above, where there is room.
+        let best = SIDES.iter().rev().max_by(|a, b| room(a).total_cmp(&room(b))).unwrap_or(&SIDES[0]);
+        taken.push((x[mark] + best.1, y[mark] + best.2));
+        sides.push(best.0);
+    }
+    sides
 }
 
 fn table(places: &[PolicyPlace]) -> String {

@@ -76,8 +76,9 @@ impl HtmlTable {
             rows.push_str(&format!("<tr{class}>{cells}</tr>\n"));
         }
         format!(
-            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\"><table>\
-             <caption>{caption}</caption>\n<thead><tr>{heading}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n",
+            "<p class=\"caption\">{caption}</p>\n\
+             <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\">\
+             <table aria-label=\"{caption}\">\n<thead><tr>{heading}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n",
             caption = escape(&self.caption),
         )
     }
@@ -96,6 +97,17 @@ pub(super) fn signed(value: Option<f64>) -> String {
     match value {
         Some(value) if value > 0.0 => format!("+{}", optional(Some(value))),
         value => optional(value),
+    }
+}
+
+/// A sum, such as a gain: with thousands where it is large.
+pub(super) fn amount(value: f64) -> String {
+    const LARGE: f64 = 10_000.0;
+    match value.abs() {
+        size if (LARGE..1e15).contains(&size) => {
+            format!("{}{}", if value < 0.0 { "-" } else { "" }, crate::number::count(size.round() as u64))
+        }
+        _ => crate::number::significant(value),
     }
 }
 

@@ -36,7 +36,7 @@
       heat: {
         colorscale: [[0, color("low")], [0.5, color("middle")], [1, color("high")]],
         colorbar: { thickness: 10, outlinewidth: 0, tickfont: { color: color("soft") } },
-        textfont: { color: ink, size: 11 },
+        textfont: { size: 11 },
       },
     }[role] || {};
   };
@@ -68,7 +68,15 @@
     }
     if (!state.chart) return Promise.resolve();
     state.chart.setAttribute("aria-label", state.title + ". " + chosen.words);
-    const traces = (chosen.traces || []).map(({ role, ...trace }) => merged(look(role), trace));
+    const narrow = state.chart.clientWidth < 520;
+    const traces = (chosen.traces || []).map(({ role, ...trace }) => {
+      const drawn = merged(look(role), trace);
+      if (role === "map" && narrow) {
+        drawn.marker.size = drawn.marker.size.map((size) => 0.6 * size);
+        if (drawn.text.length > 12) drawn.mode = "markers";
+      }
+      return drawn;
+    });
     const legend = traces.filter((trace) => trace.showlegend !== false && trace.type !== "heatmap").length;
     const { layout } = common_layout(legend);
     const width = printing ? { width: 640, autosize: false } : {};

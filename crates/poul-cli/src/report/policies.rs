@@ -13,7 +13,8 @@ use crate::number::{count, optional, percent};
 pub(super) fn section(evaluation: &Evaluation) -> Option<Section> {
     let mut parts: Vec<Part> = effects(evaluation).into_iter().map(Part::Panel).collect();
     for outcome in outcomes(evaluation) {
-        parts.push(Part::Html(table(evaluation, outcome)));
+        parts.push(Part::Html(effect_table(evaluation, outcome)));
+        parts.push(Part::Html(quality_table(evaluation, outcome)));
     }
     let n_thin = evaluation
         .results
@@ -144,53 +145,63 @@ fn effects_variant(outcome: &str, own: &[Shown<'_>]) -> Variant {
     Variant::chart(vec![outcome.to_owned()], format!("On {outcome}: {}.", listed(&sentences)), traces, layout)
 }
 
-fn table(evaluation: &Evaluation, outcome: &str) -> String {
+/// What each policy does.
+fn effect_table(evaluation: &Evaluation, outcome: &str) -> String {
     let mut table = HtmlTable::new(
-        &format!("Policies on {outcome}"),
+        &format!("Effects on {outcome}"),
         1,
-        [
-            "policy",
-            "treated",
-            "control",
-            "effect",
-            "interval",
-            "band",
-            "q",
-            "predicted",
-            "AUUC",
-            "interval",
-            "slope",
-            "interval",
-            "supported",
-            "nearest",
-            "d",
-        ],
+        ["policy", "treated", "control", "effect", "interval", "band", "q", "predicted", "supported"],
     );
     for result in evaluation.results.iter().filter(|result| result.outcome == outcome) {
         let own = shown(evaluation, result);
-        let metrics = &result.metrics;
         let place = evaluation.policies.iter().find(|place| place.policy == result.policy);
-        let steady = |ends: Option<Interval>| interval(ends.filter(|_| !own.thin));
         table.row(
-            if own.thin { "thin" } else { "" },
+            class(&own),
             [
                 result.policy.clone(),
-                count(metrics.n_treated as u64),
-                count(metrics.n_control as u64),
+                count(result.metrics.n_treated as u64),
+                count(result.metrics.n_control as u64),
                 signed(own.effect),
                 interval(own.interval),
                 interval(own.band),
-                optional(own.q_value),
+                own.q_value.map_or_else(|| "–".to_owned(), |q| format!("{q:.3}")),
                 signed(own.predicted),
-                optional(metrics.auuc),
-                steady(metrics.auuc_interval),
-                optional(metrics.calibration_slope),
-                steady(metrics.calibration_slope_interval),
                 place.map_or_else(|| "–".to_owned(), |place| percent(place.supported_share)),
-                place.and_then(|place| place.nearest.clone()).unwrap_or_else(|| "–".to_owned()),
-                optional(place.and_then(|place| place.distance)),
             ],
         );
     }
     table.render()
+}
+
+/// How good its predictions are.
+fn quality_table(evaluation: &Evaluation, outcome: &str) -> String {
+    let mut table = HtmlTable::new(
+        &format!("Ranking and sizes on {outcome}"),
+        1,
+        ["policy", "AUUC", "interval", "Qini", "slope", "interval", "MAPE", "wMAPE", "nPEHE"],
+    );
+    for result in evaluation.results.iter().filter(|result| result.outcome == outcome) {
+        let own = shown(evaluation, result);
+        let metrics = &result.metrics;
+        let steady = |ends: Option<Interval>| interval(ends.filter(|_| !own.thin));
+        table.row(
+            class(&own),
+            [
+                result.policy.clone(),
+                optional(metrics.auuc),
+                steady(metrics.auuc_interval),
+                optional(metrics.qini),
+                optional(metrics.calibration_slope),
+                steady(metrics.calibration_slope_interval),
+                optional(metrics.mape),
+                optional(metrics.wmape),
+                optional(metrics.normalised_pehe),
+            ],
+        );
+    }
+    table.render()
+}
+
+fn class(own: &Shown<'_>) -> &'static str {
+    if own.thin { "thin" } else { "" }
 }
