@@ -24,7 +24,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--binary", type=pathlib.Path, required=True, help="the poul binary, built")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder for the pictures")
-    parser.add_argument("--pages", type=pathlib.Path, help="folder with full.html and full.json, opened too")
+    parser.add_argument("--pages", type=pathlib.Path, help="folder with made-up pages to open too: full, learners")
     arguments = parser.parse_args()
     try:
         browser, driver = webdriver.find_browser()
@@ -35,7 +35,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         pages = real_pages(arguments.binary.resolve(), pathlib.Path(folder))
         if arguments.pages:
-            pages.append(("full", arguments.pages / "full.html", arguments.pages / "full.json"))
+            pages += [(name, arguments.pages / f"{name}.html", arguments.pages / f"{name}.json") for name in ("full", "learners")]
         with webdriver.Browser(browser, driver) as page:
             wrong = [line for name, html, metrics in pages for line in check(page, name, html, metrics, arguments.out)]
     print("\n".join(wrong) or f"{len(pages)} reports hold; pictures are in {arguments.out}")
