@@ -229,7 +229,7 @@ fn learners_variant(
     });
     let said: Vec<String> =
         known.iter().map(|(label, x, _)| format!("{label} {}", significant(*x))).collect();
-    let words = format!("{} population, {}, {}: {}.", at[0], at[1], at[2], said.join(", "));
+    let words = format!("On {}, {} population, {}: {}.", at[1], at[0], at[2], said.join(", "));
     Variant::chart(at, words, traces, layout)
 }
 

@@ -192,7 +192,13 @@
 
   const draw_all = () => Promise.all(states.map(draw));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw_all);
-  addEventListener("beforeprint", () => { printing = true; draw_all(); });
-  addEventListener("afterprint", () => { printing = false; draw_all(); });
+  // Paper is white and of one width, whatever the screen is.
+  const on_paper = (now) => {
+    printing = now;
+    document.documentElement.toggleAttribute("data-printing", now);
+    draw_all();
+  };
+  addEventListener("beforeprint", () => on_paper(true));
+  addEventListener("afterprint", () => on_paper(false));
   draw_all().then(() => { document.documentElement.dataset.drawn = String(states.filter((state) => state.chart).length); });
 })();
