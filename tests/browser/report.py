@@ -52,7 +52,7 @@ def real_pages(binary, folder):
     (folder / "poul.toml").write_text(
         '[data]\npolicies = "rides/policies.toml"\noutcome = ["gmv", "cost"]\ntime = "month"\n'
         "[training]\nepochs = 4\n")
-    poul("simulate", "--out", "rides", "--rows", "3000", "--test-rows", "6000", "--features", "12")
+    poul("simulate", "--out", "rides", "--rows", "3000", "--test-rows", "6000", "--features", "24")
     poul("fit", "rides/train.parquet", "--config", "poul.toml", "--out", "model.poul")
     poul("evaluate", "model.poul", "rides/test.parquet", "--cost-curve", "gmv,cost", "--json", "metrics.json",
          "--report", "report.html", "--draws", "100")

@@ -55,11 +55,11 @@ fn a_page_of_a_model_says_where_it_comes_from() {
     let columns = ["--features", "age,city", "--outcome", "gmv"];
     let fit = ["fit", "data.csv", "--policies", "policies.toml", "--learner", "t-learner", "--out", "m.poul"];
     folder.succeeds(&[&fit[..], &columns].concat());
-    folder.succeeds(&["evaluate", "m.poul", "data.csv", "--draws", "10", "--report", "r.html"]);
+    folder.succeeds(&["evaluate", "m.poul", "data.csv", "--draws", "20", "--report", "r.html"]);
     let page = page(&folder, "r.html");
     for text in [
         "poul fit data.csv --policies policies.toml --learner t-learner",
-        "poul evaluate m.poul data.csv --draws 10",
+        "poul evaluate m.poul data.csv --draws 20",
         "data.csv (training)",
         "<section id=\"training-section\">",
         "seed of the fit",
@@ -103,7 +103,7 @@ fn a_page_of_a_comparison() {
     folder.write("data.csv", experiment(500)).write("policies.toml", POLICIES);
     let data =
         ["compare", "data.csv", "--policies", "policies.toml", "--outcome", "gmv", "--features", "age,city"];
-    let rest = ["--learner", "ridge,random", "--reference", "ridge", "--draws", "10", "--report", "r.html"];
+    let rest = ["--learner", "ridge,random", "--reference", "ridge", "--draws", "20", "--report", "r.html"];
     folder.succeeds(&[&data[..], &rest].concat());
     let page = page(&folder, "r.html");
     for text in
