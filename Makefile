@@ -4,12 +4,12 @@ PYTHON ?= python3
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help test format lint rust docs metrics instructions bench peers clean
+.PHONY: help test format lint rust docs metrics instructions browser bench peers clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
-test: format lint rust docs metrics instructions ## everything CI runs: formatting, lints, tests, docs, comparison with other packages
+test: format lint rust docs metrics instructions browser ## everything CI runs: formatting, lints, tests, docs, other packages, counts, reports in a browser
 
 format: ## check formatting
 	$(CARGO) fmt --all --check
@@ -35,6 +35,16 @@ instructions: ## count the instructions of the hot kernels, which may not grow b
 	@$(PYTHON) tests/instructions/guard.py --binary target/debug/examples/hot_kernels; \
 	status=$$?; \
 	if [ $$status -eq 77 ]; then echo "SKIPPED: count of instructions (see above)"; \
+	else exit $$status; fi
+
+browser: ## open reports in headless Chromium, where there is one or apt-get can install it; pictures in target/browser
+	$(CARGO) build --workspace --bin poul --locked
+	@mkdir -p target/browser
+	@POUL_REPORT_PAGES=$(CURDIR)/target/browser $(CARGO) test --workspace --bin poul --locked --quiet \
+		report::tests::pages_for_the_browser -- --ignored
+	@$(PYTHON) tests/browser/report.py --binary target/debug/poul --pages target/browser --out target/browser; \
+	status=$$?; \
+	if [ $$status -eq 77 ]; then echo "SKIPPED: reports in a browser (there is no Chromium, and it could not be installed here)"; \
 	else exit $$status; fi
 
 bench: ## speed of reading, of the metrics, of training and of scoring; quality on simulated worlds

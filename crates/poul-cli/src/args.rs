@@ -235,6 +235,7 @@ pub(crate) struct Check {
 #[command(after_help = "Examples:
   poul evaluate model.poul test.parquet --json metrics.json
   poul evaluate model.poul test.parquet --placebo 3
+  poul evaluate model.poul test.parquet --cost-curve gmv,cost --report report.html
   poul evaluate scored.parquet --effects tau --treatment arm --outcome gmv --against control
   poul evaluate scored.csv --effects T1=tau_t1 --effects T2=tau_t2 --outcome gmv --json metrics.json
   poul evaluate scored.csv --effects gmv:T1=a --effects cost:T1=b --outcome gmv,cost --cluster home")]
@@ -277,6 +278,9 @@ pub(crate) struct Evaluate {
     /// Write all metrics as JSON to a file, or to stdout with `-` (then no table is printed)
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<String>,
+    /// Write a report for people: one HTML file that opens offline
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]

@@ -7,6 +7,7 @@ mod failure;
 mod interrupt;
 mod number;
 mod progress;
+mod report;
 mod settings;
 mod specs;
 mod table;

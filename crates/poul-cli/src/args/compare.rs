@@ -14,6 +14,7 @@ A learner that fails is left out of the tables, and the exit code is 1. Ctrl-C k
 Examples:
   poul compare train.parquet --test test.parquet --policies policies.toml --outcome gmv
   poul compare a.parquet --config poul.toml --time month --test-from 2025-06 --core core --all
+  poul compare a.parquet --config poul.toml --time month --test-from 2025-06 --report report.html
   poul compare mail.csv --treatment segment --control none --outcome visit --learner poul,ridge
   poul compare a.parquet --config poul.toml --schedule 1,3 --schedule 5,1 --core core --latex t.tex
   poul compare a.parquet --config poul.toml --seeds 3 --json results.json --resume"
@@ -75,6 +76,9 @@ pub(crate) struct Compare {
     /// Write the paper's tables as LaTeX
     #[arg(long, value_name = "FILE")]
     pub(crate) latex: Option<PathBuf>,
+    /// Write a report for people: one HTML file that opens offline
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
     /// Folder for results as they are finished [default: beside --json, or poul-compare.partial]
     #[arg(long, value_name = "DIR")]
     pub(crate) work: Option<PathBuf>,

@@ -21,18 +21,20 @@ use poul::{AtomicFile, Checkpoint, Error, Kind, Progress, Result, Seed};
 use self::settings::CompareSettings;
 use self::split::{TestPart, TestTable};
 use crate::args::{Common, Compare};
-use crate::commands::{JsonTarget, about_data, check, show};
+use crate::commands::{JsonTarget, about_data, check, show, without_outputs};
 use crate::interrupt;
 use crate::progress::Terminal;
+use crate::report::{self, ReportTarget};
 use crate::settings::{DataSettings, budget, of_learner};
 
-pub(crate) fn run(args: &Compare, common: &Common, terminal: &Terminal) -> Result<()> {
+pub(crate) fn run(args: &Compare, typed: &[String], common: &Common, terminal: &Terminal) -> Result<()> {
     let mut data = DataSettings::load(&args.roles, &args.policy_files)?;
     let settings = CompareSettings::new(args, &data)?;
     let entrants = entrants(args, &settings, &data)?;
     let json = JsonTarget::open(args.json.as_deref())?;
     let markdown = args.markdown.as_ref().map(AtomicFile::create).transpose()?;
     let latex = args.latex.as_ref().map(AtomicFile::create).transpose()?;
+    let page = ReportTarget::open(args.report.as_deref())?;
     tell_unused(&data, terminal);
 
     let encoder = std::mem::take(&mut data.encoder).check()?;
@@ -84,6 +86,7 @@ pub(crate) fn run(args: &Compare, common: &Common, terminal: &Terminal) -> Resul
             write(file, &text)?;
         }
     }
+    page.write(|| report::of_comparison(&comparison, &show::command_line(&without_outputs(typed))))?;
     json.write(&comparison, || summary::of(&comparison))?;
     match comparison.failures.first() {
         None => {

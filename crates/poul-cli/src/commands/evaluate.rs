@@ -1,6 +1,7 @@
 //! `poul evaluate`: score predicted effects, a model's or columns that anyone predicted.
 
 mod by_model;
+mod provenance;
 mod rows;
 mod trust;
 
@@ -18,14 +19,15 @@ use crate::args::{Common, Evaluate, PolicyArgs};
 use crate::commands::{JsonTarget, about_data};
 use crate::number::{count, optional};
 use crate::progress::Terminal;
+use crate::report::{self, ReportTarget};
 use crate::settings::DataSettings;
 use crate::specs::{Specs, itself};
 use crate::table::{Table, shortened};
 
-pub(crate) fn run(args: &Evaluate, common: &Common, terminal: &Terminal) -> Result<()> {
+pub(crate) fn run(args: &Evaluate, typed: &[String], common: &Common, terminal: &Terminal) -> Result<()> {
     match (args.paths.as_slice(), args.effects.is_empty()) {
-        ([data], false) => by_columns(args, data, common, terminal),
-        ([model, data], true) => by_model::run(args, model, data, common, terminal),
+        ([data], false) => by_columns(args, data, typed, common, terminal),
+        ([model, data], true) => by_model::run(args, [model, data], typed, common, terminal),
         (_, true) => Err(Error::usage("what is to be evaluated?")
             .hint("give a model before the data, or columns of effects: --effects COL")),
         (_, false) => Err(Error::usage("a model and --effects exclude each other")
@@ -33,7 +35,13 @@ pub(crate) fn run(args: &Evaluate, common: &Common, terminal: &Terminal) -> Resu
     }
 }
 
-fn by_columns(args: &Evaluate, data: &str, common: &Common, terminal: &Terminal) -> Result<()> {
+fn by_columns(
+    args: &Evaluate,
+    data: &str,
+    typed: &[String],
+    common: &Common,
+    terminal: &Terminal,
+) -> Result<()> {
     trust::refuse_without_model(&args.checks)?;
     let PolicyArgs { policies: None, contexts: None, exposure_log: None, .. } = &args.policy_files else {
         return Err(Error::usage("columns of effects need no policy file")
@@ -45,6 +53,7 @@ fn by_columns(args: &Evaluate, data: &str, common: &Common, terminal: &Terminal)
     let params = params(args, common, &settings.roles)?;
     let score_columns: Vec<String> = effects.columns().chain(truth.columns()).map(String::from).collect();
     let json = JsonTarget::open(args.json.as_deref())?;
+    let page = ReportTarget::open(args.report.as_deref())?;
     let source = Source::open(data)?;
     for specs in [&effects, &truth] {
         specs.check(&source, &settings.roles).map_err(|error| about_data(error, data))?;
@@ -72,7 +81,9 @@ fn by_columns(args: &Evaluate, data: &str, common: &Common, terminal: &Terminal)
             truth: truths.get(&(policy, outcome)).map(|column| table.scores[*column].as_slice()),
         })
         .collect();
-    let evaluation = measure(&table, &columns, &policies, against, &effects, &params, terminal)?;
+    let mut evaluation = measure(&table, &columns, &policies, against, &effects, &params, terminal)?;
+    evaluation.provenance = Some(provenance::of_columns(&source, typed, common)?);
+    page.write(|| report::of_evaluation(&evaluation))?;
     json.write(&evaluation, || summary(&evaluation))
 }
 

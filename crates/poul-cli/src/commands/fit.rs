@@ -9,7 +9,7 @@ use poul::policy::PolicySet;
 use poul::{Checkpoint, Error, Kind, Progress, Result};
 
 use crate::args::{Common, Fit};
-use crate::commands::{about_data, check, show};
+use crate::commands::{about_data, check, show, without_outputs};
 use crate::interrupt;
 use crate::number::count;
 use crate::progress::Terminal;
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Fit, typed: &[String], common: &Common, terminal: &Term
         encoder: &encoder,
         budget: &settings::budget(common)?,
         seed: common.seed,
-        command: command(typed.iter().cloned()),
+        command: without_outputs(typed),
         checkpoint: Some(CheckpointPlan { folder: &folder, resume: args.resume, steps_between: None }),
         warm_start: saved.as_ref(),
     };
@@ -125,26 +125,6 @@ fn describe(model: &Model, args: &Fit, terminal: &Terminal) {
     terminal.say(format!("next: poul effect {out} {data} --out effects.parquet, or poul show {out}"));
 }
 
-/// The command as typed, without the flags that do not matter to the model: the same fit is the same file.
-fn command(arguments: impl IntoIterator<Item = String>) -> Vec<String> {
-    const WITH_VALUE: [&str; 3] = ["--out", "--threads", "--memory"];
-    const ALONE: [&str; 3] = ["--quiet", "-q", "--resume"];
-    let mut command = vec!["poul".to_owned()];
-    let mut arguments = arguments.into_iter();
-    while let Some(argument) = arguments.next() {
-        if WITH_VALUE.contains(&argument.as_str()) {
-            arguments.next();
-        } else if !ALONE.contains(&argument.as_str())
-            && !WITH_VALUE
-                .iter()
-                .any(|flag| argument.strip_prefix(flag).is_some_and(|rest| rest.starts_with('=')))
-        {
-            command.push(argument);
-        }
-    }
-    command
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,7 +133,8 @@ mod tests {
     fn what_does_not_matter_is_not_recorded() {
         let typed =
             "fit d.csv --threads 2 --outcome y --out m.poul -q --memory=1GiB --seed 7 --quiet --resume";
-        let recorded = command(typed.split(' ').map(String::from));
+        let typed: Vec<String> = typed.split(' ').map(String::from).collect();
+        let recorded = without_outputs(&typed);
         assert_eq!(recorded.join(" "), "poul fit d.csv --outcome y --seed 7");
     }
 }

@@ -43,11 +43,32 @@ fn dispatch(command: Command, typed: &[String], common: &Common, terminal: &Term
         Command::Fit(args) => fit::run(&args, typed, common, terminal),
         Command::Effect(args) => effect::run(&args, terminal),
         Command::Show(args) => show::run(&args),
-        Command::Evaluate(args) => evaluate::run(&args, common, terminal),
-        Command::Compare(args) => compare::run(&args, common, terminal),
+        Command::Evaluate(args) => evaluate::run(&args, typed, common, terminal),
+        Command::Compare(args) => compare::run(&args, typed, common, terminal),
         Command::Tune(args) => tune::run(&args, common, terminal),
         Command::Policy(args) => policy::run(&args, terminal),
     }
+}
+
+/// The command as typed, without the flags that do not matter to its result and without where results go.
+fn without_outputs(typed: &[String]) -> Vec<String> {
+    const WITH_VALUE: [&str; 7] =
+        ["--out", "--threads", "--memory", "--json", "--report", "--markdown", "--latex"];
+    const ALONE: [&str; 3] = ["--quiet", "-q", "--resume"];
+    let mut command = vec!["poul".to_owned()];
+    let mut arguments = typed.iter();
+    while let Some(argument) = arguments.next() {
+        if WITH_VALUE.contains(&argument.as_str()) {
+            arguments.next();
+        } else if !ALONE.contains(&argument.as_str())
+            && !WITH_VALUE
+                .iter()
+                .any(|flag| argument.strip_prefix(flag).is_some_and(|rest| rest.starts_with('=')))
+        {
+            command.push(argument.clone());
+        }
+    }
+    command
 }
 
 /// Writes data to stdout; a reader that closed the pipe early is not an error.

@@ -25,7 +25,7 @@ const POLICIES: [&str; 2] = ["T1", "T2"];
 
 pub(crate) fn run(args: &Quickstart, common: &Common, terminal: &Terminal) -> Result<()> {
     let folder = args.out.as_path();
-    let [out, train, test, policies, model, metrics, effects] = [
+    let [out, train, test, policies, model, metrics, effects, report] = [
         "",
         "train.parquet",
         "test.parquet",
@@ -33,6 +33,7 @@ pub(crate) fn run(args: &Quickstart, common: &Common, terminal: &Terminal) -> Re
         "model.poul",
         "metrics.json",
         "effects.parquet",
+        "report.html",
     ]
     .map(|name| if name.is_empty() { folder.to_path_buf() } else { folder.join(name) })
     .map(|path| path.to_string_lossy().into_owned());
@@ -43,7 +44,8 @@ pub(crate) fn run(args: &Quickstart, common: &Common, terminal: &Terminal) -> Re
     tour.step(&[&["check", &train][..], &data].concat())?;
     tour.step(&[&["fit", &train][..], &data, &["--out", &model]].concat())?;
     let chosen = ["--policy", POLICIES[0], "--policy", POLICIES[1]];
-    tour.step(&[&["evaluate", &model, &test][..], &chosen, &["--json", &metrics]].concat())?;
+    let written = ["--cost-curve", "gmv,cost", "--json", &metrics, "--report", &report];
+    tour.step(&[&["evaluate", &model, &test][..], &chosen, &written].concat())?;
 
     print(comparison(folder, Path::new(&metrics), common)?)?;
     let next = [
@@ -57,7 +59,7 @@ pub(crate) fn run(args: &Quickstart, common: &Common, terminal: &Terminal) -> Re
     for (what, words) in next {
         text += &format!("  {}\n      {what}\n", tour.line(&words));
     }
-    print(format!("{text}{} explains the files.\n", readme.display()))
+    print(format!("{text}{} explains the files.\nOpen the report: {report}\n", readme.display()))
 }
 
 struct Tour<'a> {

@@ -46,8 +46,7 @@ fn summary(manifest: &Manifest) -> String {
     let (n_features, width) = (manifest.encoder.features().count(), manifest.encoder.width());
     text += &format!("features  {n_features}, {width} encoded columns\n");
     if !manifest.command.is_empty() {
-        let words: Vec<String> = manifest.command.iter().map(|word| quoted(word)).collect();
-        text += &format!("command   {}\n", words.join(" "));
+        text += &format!("command   {}\n", command_line(&manifest.command));
     }
     let mut outcomes = Table::new(["outcome", "mean", "sd"]);
     for outcome in &manifest.outcomes {
@@ -134,6 +133,11 @@ fn setting(value: &Value) -> String {
         Value::Null => "none".to_owned(),
         value => value.to_string(),
     }
+}
+
+/// Words as one types them.
+pub(crate) fn command_line(words: &[String]) -> String {
+    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// A word that a shell reads as one.

@@ -19,6 +19,19 @@ fn json_into_nowhere() {
 }
 
 #[test]
+fn a_report_into_nowhere() {
+    let folder = Folder::new();
+    folder.write("data.csv", experiment(90)).write("policies.toml", POLICIES).write("folder/.keep", "");
+    let evaluate = ["evaluate", "data.csv", "--effects", "tau", "--outcome", "gmv", "--report"];
+    let compare = ["compare", "data.csv", "--policies", "policies.toml", "--outcome", "gmv", "--report"];
+    for (name, target) in [("report_missing_folder", "results/report.html"), ("report_is_a_folder", "folder")]
+    {
+        folder.fails(&format!("{name}_evaluate"), 4, &[&evaluate[..], &[target]].concat());
+        folder.fails(&format!("{name}_compare"), 4, &[&compare[..], &[target]].concat());
+    }
+}
+
+#[test]
 fn a_failure_leaves_no_json_and_keeps_an_old_one() {
     let folder = Folder::new();
     folder.write("data.csv", "policy,gmv,age\nT1,1,2\nT1,2,3\n").write("profile.json", "old");

@@ -33,6 +33,11 @@ fn metrics_page() {
 }
 
 #[test]
+fn report_page() {
+    check_page("report.md");
+}
+
+#[test]
 fn compare_page() {
     check_page("compare.md");
 }

@@ -15,6 +15,7 @@ mod model;
 mod nuisance;
 mod policy;
 mod real_data;
+mod report;
 mod resume;
 mod settings;
 mod simulate;

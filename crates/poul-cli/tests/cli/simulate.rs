@@ -78,15 +78,23 @@ fn quickstart_prints_commands_that_do_what_it_did() {
     let stdout: String = commands.iter().map(|line| typed.succeeds(&words(line))).collect();
     assert!(run.stdout.starts_with(&stdout), "{stdout}\n{}", run.stdout);
     assert_eq!(tour.listing(), typed.listing());
-    for file in ["model.poul", "metrics.json", "test.parquet"] {
+    for file in ["model.poul", "metrics.json", "test.parquet", "report.html"] {
         let [by_tour, by_hand] = [&tour, &typed].map(|folder| folder.read(&format!("my tour/{file}")));
         assert!(by_tour == by_hand, "{file} is not what the commands give");
     }
 
     let rest = &run.stdout[stdout.len()..];
-    let places = ["outcome  policy", "\ngmv      T1 ", "\ncost     T2 ", "\nNext:\n", "README.md explains"]
-        .map(|text| rest.find(text).unwrap_or_else(|| panic!("{text}: {rest}")));
+    let places = [
+        "outcome  policy",
+        "\ngmv      T1 ",
+        "\ncost     T2 ",
+        "\nNext:\n",
+        "README.md explains",
+        "report.html",
+    ]
+    .map(|text| rest.find(text).unwrap_or_else(|| panic!("{text}: {rest}")));
     assert!(places.is_sorted());
+    assert_eq!(rest.lines().last(), Some("Open the report: my tour/report.html"));
     let next: Vec<&str> = rest.lines().filter_map(|line| line.strip_prefix("  poul ")).collect();
     assert_eq!(next.len(), 4, "{rest}");
     for line in next {

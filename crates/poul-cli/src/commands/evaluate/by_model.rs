@@ -10,10 +10,11 @@ use poul::{Error, Kind, Progress, Result};
 
 use super::rows::Rows;
 use super::trust::Trust;
-use super::{measure, params, summary};
+use super::{measure, params, provenance, summary};
 use crate::args::{Common, Evaluate};
 use crate::commands::{JsonTarget, about_data, effect};
 use crate::progress::Terminal;
+use crate::report::{self, ReportTarget};
 use crate::settings::{self, DataSettings};
 use crate::specs::Specs;
 
@@ -22,8 +23,8 @@ const BLOCK_PAIRS: usize = 1 << 19;
 
 pub(super) fn run(
     args: &Evaluate,
-    model: &str,
-    data: &str,
+    [model, data]: [&str; 2],
+    typed: &[String],
     common: &Common,
     terminal: &Terminal,
 ) -> Result<()> {
@@ -36,6 +37,7 @@ pub(super) fn run(
     let params = params(args, common, &roles)?;
     let trust = Trust::new(&args.checks, params.bootstrap.level, common)?;
     let json = JsonTarget::open(args.json.as_deref())?;
+    let page = ReportTarget::open(args.report.as_deref())?;
     truth.check(&source, &roles).map_err(|error| about_data(error, data))?;
     let columns = model.columns(&source, &roles, Need::EVALUATE);
     let mut columns = columns.map_err(|error| about_data(error, data))?;
@@ -79,6 +81,8 @@ pub(super) fn run(
     let mut evaluation =
         measure(&table, &columns, &asked.policies, asked.against, &predicted, &params, terminal)?;
     trust.add(&mut evaluation, &model, &source, &roles, asked, terminal)?;
+    evaluation.provenance = Some(provenance::of_model(&model, &source, typed, common)?);
+    page.write(|| report::of_evaluation(&evaluation))?;
     json.write(&evaluation, || summary(&evaluation))
 }
 

@@ -1,0 +1,228 @@
+//! The summary: what the evaluation found, in plain words, each sentence with a verdict.
+
+use poul::evaluate::{AverageEffect, Evaluation, Interval, PolicyResult, PooledResult, Verdict};
+
+use super::markup::{escape, interval, listed, several, signed};
+use super::page::{Part, Section};
+use super::{is_thin, outcomes};
+use crate::number::{count, percent, significant};
+
+/// Less of a policy's mixture than this on atoms with enough rows, and the policy leans on thin evidence.
+const ENOUGH_SUPPORT: f64 = 0.9;
+
+pub(super) fn section(evaluation: &Evaluation) -> Option<Section> {
+    let mut lines = vec![size(evaluation), checks(evaluation)];
+    for outcome in outcomes(evaluation) {
+        lines.push(effects(evaluation, outcome));
+        if let Some(pooled) = evaluation.pooled.iter().find(|pooled| pooled.outcome == outcome) {
+            lines.extend([ranking(pooled), sizes(pooled)]);
+        }
+    }
+    lines.push(support(evaluation));
+    let items: String = lines.into_iter().flatten().map(|line| line.render()).collect();
+    let parts = vec![Part::Html(format!("<ul class=\"verdicts\">\n{items}</ul>\n"))];
+    Some(Section { id: "summary", title: "Summary", parts })
+}
+
+/// A sentence and what to make of it.
+pub(super) struct Line {
+    verdict: Option<Verdict>,
+    text: String,
+}
+
+impl Line {
+    pub(super) fn new(verdict: Option<Verdict>, text: String) -> Self {
+        Self { verdict, text }
+    }
+
+    pub(super) fn render(&self) -> String {
+        let (class, mark) = match self.verdict {
+            Some(Verdict::Pass) => ("pass", "good"),
+            Some(Verdict::Doubt) => ("doubt", "doubt"),
+            Some(Verdict::Fail) => ("fail", "fails"),
+            None => ("note", "note"),
+        };
+        format!("<li class=\"{class}\"><span class=\"mark\">{mark}</span> {}</li>\n", escape(&self.text))
+    }
+}
+
+fn size(evaluation: &Evaluation) -> Option<Line> {
+    let mut policies: Vec<&str> = evaluation.results.iter().map(|result| result.policy.as_str()).collect();
+    policies.sort_unstable();
+    policies.dedup();
+    let against = evaluation.results.first().map_or("control", |result| &result.against);
+    let outcomes = outcomes(evaluation).join(" and ");
+    let text = format!(
+        "{}; {} against {against}, on {outcomes}. Intervals hold {:.0} % of the draws.",
+        several(evaluation.rows, "row", "rows"),
+        several(policies.len(), "policy", "policies"),
+        100.0 * evaluation.level,
+    );
+    Some(Line::new(None, text))
+}
+
+/// Whether the experiment was sound.
+fn checks(evaluation: &Evaluation) -> Option<Line> {
+    let Some(validation) = evaluation.validation.as_ref().filter(|validation| !validation.checks.is_empty())
+    else {
+        return Some(Line::new(None, "The evaluation carries no checks of the design.".to_owned()));
+    };
+    let named = |verdict: Verdict| -> Vec<String> {
+        let own = validation.checks.iter().filter(|check| check.verdict == verdict);
+        own.map(|check| check.name.clone()).collect()
+    };
+    let (failed, doubtful) = (named(Verdict::Fail), named(Verdict::Doubt));
+    let n = several(validation.checks.len(), "check", "checks");
+    Some(match (failed.is_empty(), doubtful.is_empty()) {
+        (true, true) => {
+            Line::new(Some(Verdict::Pass), format!("The experiment looks sound: {n} of the design passed."))
+        }
+        (true, false) => {
+            let text = format!("Of {n} of the design none failed; to be looked at: {}.", listed(&doubtful));
+            Line::new(Some(Verdict::Doubt), text)
+        }
+        (false, _) => {
+            let text = format!("Of {n} of the design some failed: {}.", listed(&failed));
+            Line::new(Some(Verdict::Fail), text)
+        }
+    })
+}
+
+/// Which policies do something.
+fn effects(evaluation: &Evaluation, outcome: &str) -> Option<Line> {
+    let own: Vec<&PolicyResult> =
+        evaluation.results.iter().filter(|result| result.outcome == outcome).collect();
+    let (mut apart, mut n_known, mut banded) = (Vec::new(), 0, true);
+    for result in &own {
+        let average = average(evaluation, result);
+        banded &= average.is_some_and(|average| average.band.is_some());
+        let thin = is_thin(result.metrics.n_treated, result.metrics.n_control);
+        let Some((effect, ends)) = effect_of(result, average).filter(|_| !thin) else { continue };
+        n_known += 1;
+        if ends[0] > 0.0 || ends[1] < 0.0 {
+            apart.push(format!("{} ({})", result.policy, signed(Some(effect))));
+        }
+    }
+    let n_thin =
+        own.iter().filter(|result| is_thin(result.metrics.n_treated, result.metrics.n_control)).count();
+    let how = if banded && n_known > 0 { "the simultaneous band" } else { "the interval" };
+    let mut text = match (n_known, apart.is_empty()) {
+        (0, _) => format!("On {outcome} no policy has an interval for its average effect."),
+        (_, true) => format!("On {outcome} {how} separates no policy's average effect from zero."),
+        (_, false) => format!(
+            "On {outcome} {how} separates the average effect of {} of {} from zero: {}.",
+            apart.len(),
+            several(n_known, "policy", "policies"),
+            listed(&apart)
+        ),
+    };
+    if n_thin > 0 {
+        let have = if n_thin == 1 { "has" } else { "have" };
+        text += &format!(" {} {have} too few rows to say.", several(n_thin, "policy", "policies"));
+    }
+    Some(Line::new(if apart.is_empty() { None } else { Some(Verdict::Pass) }, text))
+}
+
+/// The doubly robust average of a comparison, where it was computed.
+pub(super) fn average<'a>(evaluation: &'a Evaluation, result: &PolicyResult) -> Option<&'a AverageEffect> {
+    evaluation.averages.iter().find(|average| {
+        average.by.is_none() && average.outcome == result.outcome && average.policy == result.policy
+    })
+}
+
+/// The average effect with its widest interval: the doubly robust one, or the difference in means.
+fn effect_of(result: &PolicyResult, average: Option<&AverageEffect>) -> Option<(f64, Interval)> {
+    let robust = average.and_then(|average| Some((average.effect?, average.band.or(average.interval)?)));
+    robust.or_else(|| Some((result.metrics.ate?, result.metrics.ate_interval?)))
+}
+
+/// Whether the ranking is real.
+fn ranking(pooled: &PooledResult) -> Option<Line> {
+    let metrics = &pooled.metrics;
+    let (outcome, policies) = (&pooled.outcome, of_policies(pooled));
+    let (auuc, random) = (metrics.auuc?, metrics.random_auuc?);
+    let Some([low, high]) = metrics.auuc_interval.filter(|_| !is_thin(metrics.n_treated, metrics.n_control))
+    else {
+        let text = format!(
+            "On {outcome} the ranking{policies} has AUUC {}, without an interval.",
+            significant(auuc)
+        );
+        return Some(Line::new(None, text));
+    };
+    let numbers = format!("AUUC {} ({}), random {random}", significant(auuc), interval(Some([low, high])));
+    let (verdict, text) = match (low > random, high < random) {
+        (true, _) => {
+            (Verdict::Pass, format!("On {outcome} the ranking{policies} beats a random one: {numbers}."))
+        }
+        (_, true) => (
+            Verdict::Fail,
+            format!("On {outcome} the ranking{policies} is worse than a random one: {numbers}."),
+        ),
+        _ => (
+            Verdict::Doubt,
+            format!("On {outcome} the ranking{policies} cannot be told from a random one: {numbers}."),
+        ),
+    };
+    Some(Line::new(Some(verdict), text))
+}
+
+/// Whether the sizes are right.
+fn sizes(pooled: &PooledResult) -> Option<Line> {
+    let metrics = &pooled.metrics;
+    let (outcome, slope) = (&pooled.outcome, metrics.calibration_slope?);
+    let Some([low, high]) =
+        metrics.calibration_slope_interval.filter(|_| !is_thin(metrics.n_treated, metrics.n_control))
+    else {
+        let text =
+            format!("On {outcome} the calibration slope is {}, without an interval.", significant(slope));
+        return Some(Line::new(None, text));
+    };
+    let numbers = format!("calibration slope {} ({})", significant(slope), interval(Some([low, high])));
+    let (verdict, what) = match (high < 1.0, low > 1.0) {
+        (true, _) => (Verdict::Doubt, "predicted differences between rows are too large"),
+        (_, true) => (Verdict::Doubt, "predicted differences between rows are too small"),
+        _ if low > 0.0 => (Verdict::Pass, "the sizes of effects agree with what was observed"),
+        _ => (Verdict::Doubt, "the sizes of effects cannot be judged: the interval holds both 0 and 1"),
+    };
+    Some(Line::new(Some(verdict), format!("On {outcome} {what}: {numbers}.")))
+}
+
+fn of_policies(pooled: &PooledResult) -> String {
+    match pooled.policies.len() {
+        0 | 1 => String::new(),
+        n => format!(" over {n} policies"),
+    }
+}
+
+/// Which policies lean on what was hardly seen.
+fn support(evaluation: &Evaluation) -> Option<Line> {
+    if evaluation.policies.is_empty() {
+        return None;
+    }
+    let evaluated = |name: &str| evaluation.results.iter().any(|result| result.policy == name);
+    let mut weak = Vec::new();
+    for place in evaluation.policies.iter().filter(|place| evaluated(&place.policy)) {
+        if place.unseen_share > 0.0 {
+            weak.push(format!("{} ({} unseen)", place.policy, percent(place.unseen_share)));
+        } else if place.supported_share < ENOUGH_SUPPORT {
+            weak.push(format!("{} ({} thin)", place.policy, percent(1.0 - place.supported_share)));
+        }
+    }
+    Some(match weak.is_empty() {
+        true => Line::new(
+            Some(Verdict::Pass),
+            "Every policy rests on atoms with enough training rows.".to_owned(),
+        ),
+        false => Line::new(
+            Some(Verdict::Doubt),
+            format!(
+                "{} on atoms that training saw little or never: {}.",
+                match weak.len() {
+                    1 => "One policy leans".to_owned(),
+                    n => format!("{} policies lean", count(n as u64)),
+                },
+                listed(&weak)
+            ),
+        ),
+    })
+}
