@@ -6,6 +6,7 @@ mod ensemble;
 mod folds;
 mod outcome;
 mod propensity;
+mod ridge;
 mod rows;
 
 pub use ensemble::{FindTensor, Tensor};
@@ -19,4 +20,5 @@ pub use propensity::{
     PropensityManifest, PropensityModels, PropensityParams, PropensityReport, StratumTable,
     ValidPropensityParams, fit_propensity,
 };
+pub use ridge::{RidgeFit, cross_fit_ridge};
 pub(crate) use rows::{SomeRows, StackedRows};
