@@ -59,7 +59,7 @@ pub fn average_effects(
             continue;
         }
         let score = AverageScore::new(table, outcome, &effects, propensity)?;
-        let comparison = Comparison { table, outcome, score: &score, units: &units, params };
+        let comparison = Comparison { table, outcome, score: &score, propensity, units: &units, params };
         averages.extend(comparison.averages(&effects, &groupings));
     }
     Ok(averages)
@@ -97,6 +97,7 @@ struct Comparison<'a> {
     table: &'a Scored<'a>,
     outcome: &'a Outcome<'a>,
     score: &'a AverageScore<'a>,
+    propensity: &'a Propensity,
     units: &'a Units,
     params: &'a ValidParams,
 }
@@ -152,11 +153,32 @@ impl Comparison<'_> {
             .filter(|(((_, own), _), _)| own.n_rows > 0)
             .map(|(((label, own), mean), (variance, n_units))| {
                 let mut average = self.average(effects, own, mean, variance, n_units);
+                if by.is_none() {
+                    average.notes.extend(self.impossible(effects.policy));
+                }
                 average.by = by.map(str::to_owned);
                 average.group = by.map(|_| label.clone());
                 average
             })
             .collect()
+    }
+
+    /// Rows that could not have got the policy, or the one compared with: nothing is observed of them.
+    fn impossible(&self, policy: usize) -> Option<String> {
+        if matches!(self.propensity, Propensity::Shares(_)) {
+            return None;
+        }
+        let n_policies = self.table.policies.len();
+        let is_possible = |row: &usize| {
+            let probabilities = self.propensity.of_row(*row, n_policies);
+            probabilities[policy] > 0.0 && probabilities[self.table.against] > 0.0
+        };
+        let n_rows = self.table.arm.len();
+        let share = 1.0 - (0..n_rows).filter(is_possible).count() as f64 / n_rows.max(1) as f64;
+        (share > 0.0).then(|| {
+            let share = 100.0 * share;
+            format!("{share:.1} % of the rows could not get one of the two policies: there the prediction counts alone")
+        })
     }
 
     fn average(

@@ -3,6 +3,7 @@
 
 mod classes;
 mod ensemble;
+mod evaluated;
 mod folds;
 mod outcome;
 mod propensity;
@@ -10,6 +11,7 @@ mod ridge;
 mod rows;
 
 pub use ensemble::{FindTensor, Tensor};
+pub use evaluated::{EvaluatedNuisances, EvaluatedRows, evaluated_nuisances};
 pub use folds::Folds;
 pub use outcome::{
     ExtraRows, OutcomeFit, OutcomeKind, OutcomeLoss, OutcomeManifest, OutcomeModel, OutcomeModels,
