@@ -1,5 +1,7 @@
 //! Average effects: what they are equal to, what they do not depend on, and how often their intervals hold the truth.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 use poul::Seed;
 use poul::data::RawColumn;
 use poul::evaluate::{AverageEffect, Effects, Outcome, Params, Scored, average_effects};

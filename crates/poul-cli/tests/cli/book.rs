@@ -33,6 +33,11 @@ fn metrics_page() {
 }
 
 #[test]
+fn uncertainty_page() {
+    check_page("uncertainty.md");
+}
+
+#[test]
 fn compare_page() {
     check_page("compare.md");
 }
