@@ -236,6 +236,7 @@ pub(crate) struct Check {
   poul evaluate model.poul test.parquet --json metrics.json
   poul evaluate model.poul test.parquet --placebo 3
   poul evaluate model.poul test.parquet --cost-curve gmv,cost --report report.html
+  poul evaluate model.poul test.parquet --by city --by trips
   poul evaluate scored.parquet --effects tau --treatment arm --outcome gmv --against control
   poul evaluate scored.csv --effects T1=tau_t1 --effects T2=tau_t2 --outcome gmv --json metrics.json
   poul evaluate scored.csv --effects gmv:T1=a --effects cost:T1=b --outcome gmv,cost --cluster home")]
@@ -267,6 +268,9 @@ pub(crate) struct Evaluate {
     /// Set one outcome against another as the targeted share grows
     #[arg(long, value_name = "VALUE,COST")]
     pub(crate) cost_curve: Option<String>,
+    /// Average effects by the groups of a column: quarters of a number, categories (repeatable)
+    #[arg(long, value_name = "COL")]
+    pub(crate) by: Vec<String>,
     /// Bootstrap draws for the intervals; 0 for none
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub(crate) draws: usize,

@@ -87,7 +87,8 @@ pub(crate) struct Effect {
     /// The policy compared with [default: the model's control]
     #[arg(long, value_name = "NAME")]
     pub(crate) against: Option<String>,
-    /// Bounds at this level from the spread of the ensemble: how else training could have come out
+    /// Bounds of each row's effect at this level: the noise of training alone, or, where the model was fitted with
+    /// `member_rows = "half"`, of the sample too
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     pub(crate) interval: Option<f64>,
     /// Print how well the training data support each policy, and add the columns unseen_share and support

@@ -76,7 +76,8 @@ pub(crate) fn policies(model: &Model, files: &PolicyArgs) -> Result<(PolicySet, 
 
 /// How well the training data support each policy, for a person.
 fn support(answer: &Answer<'_>, shares: &[f64]) -> String {
-    let mut table = Table::new(["policy", "nearest run", "distance", "training rows", "seen enough", "unseen"]).left(2);
+    let mut table =
+        Table::new(["policy", "nearest run", "distance", "training rows", "seen enough", "unseen"]).left(2);
     for (policy, share) in answer.support.iter().zip(shares) {
         table.row([
             policy.policy.clone(),

@@ -1,8 +1,12 @@
 //! `poul evaluate`: score predicted effects, a model's or columns that anyone predicted.
 
+mod averages;
+mod by_column;
 mod by_model;
+mod nuisances;
 mod provenance;
 mod rows;
+mod sampled;
 mod trust;
 
 use std::collections::BTreeMap;
@@ -14,6 +18,7 @@ use poul::evaluate::{
 use poul::policy::PolicySet;
 use poul::{Error, Result, Seed};
 
+use self::nuisances::Nuisances;
 use self::rows::Rows;
 use crate::args::{Common, Evaluate, PolicyArgs};
 use crate::commands::{JsonTarget, about_data};
@@ -63,12 +68,18 @@ fn by_columns(
     roles.features = score_columns;
     roles.exclude.clear();
     let columns = roles.check(source.schema(), Need::FIT);
-    let columns = columns.map_err(|error| about_data(explain_outcome(error, &roles), data))?;
+    let mut columns = columns.map_err(|error| about_data(explain_outcome(error, &roles), data))?;
+    let by = by_column::features(&args.by, &source, &columns).map_err(|error| about_data(error, data))?;
+    let n_by = by.len();
+    columns.features.extend(by);
     let policies = PolicySet::from_data(&source, &columns, None, terminal)?;
     let against = against(args, &settings, &policies).map_err(|error| about_data(error, data))?;
     let chosen = chosen_policies(args, &policies, against).map_err(|error| about_data(error, data))?;
-    let table = Rows::read(&source, &columns, &policies, 0, |_| Ok(()), terminal);
+    let table = Rows::read(&source, &columns, &policies, 0, n_by, |_| Ok(()), terminal);
     let table = table.map_err(|error| about_data(error, data))?;
+    let seed = Seed::new(common.seed);
+    let nuisances = Nuisances::of(&table, &columns, &policies, None, seed, terminal);
+    let nuisances = nuisances.map_err(|error| about_data(error, data))?;
 
     let assigned = effects.assign(&columns, &policies, against, &chosen)?;
     let truths = truth.assign(&columns, &policies, against, &chosen)?;
@@ -81,18 +92,21 @@ fn by_columns(
             truth: truths.get(&(policy, outcome)).map(|column| table.scores[*column].as_slice()),
         })
         .collect();
-    let mut evaluation = measure(&table, &columns, &policies, against, &effects, &params, terminal)?;
+    let evaluation = measure(&table, &columns, &policies, against, &effects, &nuisances, &params, terminal);
+    let mut evaluation = evaluation.map_err(|error| about_data(error, data))?;
     evaluation.provenance = Some(provenance::of_columns(&source, typed, common)?);
     page.write(|| report::of_evaluation(&evaluation))?;
     json.write(&evaluation, || summary(&evaluation))
 }
 
+#[expect(clippy::too_many_arguments, reason = "each is a different thing that only the caller has")]
 fn measure(
     table: &Rows,
     columns: &Columns,
     policies: &PolicySet,
     against: usize,
     effects: &[Effects<'_>],
+    nuisances: &Nuisances,
     params: &ValidParams,
     terminal: &Terminal,
 ) -> Result<Evaluation> {
@@ -113,7 +127,21 @@ fn measure(
         cluster: table.cluster.as_deref(),
         propensity: None,
     };
-    poul::evaluate::evaluate(&scored, params, terminal)
+    let averages = match &nuisances.propensity {
+        Some(propensity) => {
+            // Metrics keep to what the user gave; averages are sharpened by what was fitted too.
+            let mut outcomes = outcomes.clone();
+            for (outcome, fitted) in outcomes.iter_mut().zip(&nuisances.predictions) {
+                outcome.prediction = outcome.prediction.or(fitted.as_deref());
+            }
+            let scored = Scored { outcomes: &outcomes, ..scored };
+            poul::evaluate::average_effects(&scored, propensity, &table.by, params)?
+        }
+        None => Vec::new(),
+    };
+    let mut evaluation = poul::evaluate::evaluate(&scored, params, terminal)?;
+    evaluation.averages = averages;
+    Ok(evaluation)
 }
 
 fn params(args: &Evaluate, common: &Common, roles: &Roles) -> Result<ValidParams> {
@@ -241,7 +269,7 @@ pub(crate) fn summary(evaluation: &Evaluation) -> String {
             interval(cost.aucc_interval),
         ));
     }
-    text + &trust::summary(evaluation) + &notes(evaluation)
+    text + &averages::summary(evaluation) + &trust::summary(evaluation) + &notes(evaluation)
 }
 
 /// Each note once, with the comparisons it is about. That 0/1 metrics do not apply is left to the JSON.

@@ -38,6 +38,11 @@ fn report_page() {
 }
 
 #[test]
+fn uncertainty_page() {
+    check_page("uncertainty.md");
+}
+
+#[test]
 fn compare_page() {
     check_page("compare.md");
 }

@@ -134,6 +134,10 @@ impl Scorer for IdScorer<'_> {
         self.poul.has_spread()
     }
 
+    fn spread_freedom(&self) -> Option<usize> {
+        self.poul.spread_freedom()
+    }
+
     fn notes(&self) -> &[String] {
         &self.notes
     }

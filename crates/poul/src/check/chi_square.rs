@@ -1,7 +1,7 @@
-//! Upper tail of the χ² distribution, for the sample-ratio test.
+//! Upper tail of the χ² distribution, for the sample-ratio test and for p-values.
 
 /// P(χ² with `degrees` degrees of freedom ≥ `statistic`), by the regularised upper incomplete gamma function.
-pub(super) fn upper_tail(statistic: f64, degrees: usize) -> f64 {
+pub(crate) fn upper_tail(statistic: f64, degrees: usize) -> f64 {
     if statistic <= 0.0 || degrees == 0 {
         return 1.0;
     }

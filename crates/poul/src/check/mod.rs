@@ -6,7 +6,7 @@
 
 mod arms;
 mod balance;
-mod chi_square;
+pub(crate) mod chi_square;
 mod coverage;
 mod findings;
 mod leak;

@@ -23,6 +23,7 @@ mod embedding;
 mod quantile;
 mod question;
 mod settings;
+mod student;
 mod support;
 mod table;
 mod tensor;
@@ -34,6 +35,7 @@ pub use embedding::{GainDeciles, PolicyEmbedding, StabilityConstants};
 pub use quantile::normal_quantile;
 pub use question::{Asked, Question};
 pub use settings::Settings;
+pub use student::student_quantile;
 pub use support::{AtomSupport, PolicySupport, Support};
 pub use table::EffectTable;
 pub use tensor::{Tensor, Tensors};
@@ -94,13 +96,20 @@ pub trait EffectModel: Send + Sync {
 
 /// Effects of some policies against one, as a function of features.
 pub trait Scorer: Send + Sync {
-    /// The effects for every row. `spread` asks for the standard deviation over members too.
+    /// The effects for every row. `spread` asks for the standard deviation over members too, or for the standard error
+    /// where members were fitted on halves of the rows.
     ///
     /// A row's effects depend on that row alone, to the last bit.
     fn score(&self, x: &dyn RowSource, spread: bool) -> Result<Scores>;
 
     /// Whether there is a spread: at least two members, or a standard error.
     fn has_spread(&self) -> bool;
+
+    /// Degrees of freedom of the spread, where it is a standard error that few members tell; none where it is taken as
+    /// known.
+    fn spread_freedom(&self) -> Option<usize> {
+        None
+    }
 
     /// What the user should know about these policies, such as which other policy stands in for one.
     fn notes(&self) -> &[String] {
@@ -113,6 +122,6 @@ pub trait Scorer: Send + Sync {
 pub struct Scores {
     /// For each outcome, rows × targets, row after row: the mean over members.
     pub mean: Vec<Vec<f32>>,
-    /// In the same shape the standard deviation over members; empty where it was not asked for.
+    /// In the same shape the standard deviation over members, or a standard error; empty where it was not asked for.
     pub spread: Vec<Vec<f32>>,
 }

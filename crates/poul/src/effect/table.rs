@@ -7,6 +7,7 @@ use arrow_array::{ArrayRef, Float32Array, Float64Array, Int64Array, RecordBatch,
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::quantile::normal_quantile;
+use super::student::student_quantile;
 use super::{Scorer, Scores};
 use crate::data::{Columns, Encoder, RowReader, Source, TableWriter, Unseen};
 use crate::net::DenseRows;
@@ -93,7 +94,12 @@ impl EffectTable<'_> {
             let error = Error::usage("the model has one member, so its effects have no interval");
             return Err(error.hint("fit it with `--members 6` or so"));
         }
-        Ok(normal_quantile(0.5 + level / 2.0) as f32)
+        let p = 0.5 + level / 2.0;
+        let quantile = self
+            .scorer
+            .spread_freedom()
+            .map_or_else(|| normal_quantile(p), |degrees| student_quantile(p, degrees));
+        Ok(quantile as f32)
     }
 }
 

@@ -19,6 +19,9 @@
 //! | `r_loss`, `r_score` | [`r_loss`], [`r_score`] | the validation objective |
 //! | `aucc` | [`cost_curve`] | incremental value against incremental cost |
 //!
+//! Beside the metrics, [`average_effects`] gives the average effect of every policy, over all rows and by group, with
+//! intervals, simultaneous bands and false-discovery rates; [`who_gains`] says along which features effects differ.
+//!
 //! **Weights** count rows: a weight of 2 gives what the row twice would have given, exactly, in every metric that
 //! does not follow the input order of ties. Weights that sum to less than the number of rows are scaled up to sum to
 //! it, so that shares or normalised inverse propensities mean what they say. Standard errors and bootstrap draws
@@ -26,13 +29,17 @@
 
 mod area;
 mod ate;
+mod average;
+mod average_score;
 mod bootstrap;
 mod calibration;
 mod causalml;
 mod cost_curve;
 mod doubly_robust;
+mod effect_tree;
 mod evaluation;
 mod gain_curve;
+mod groups;
 mod notes;
 mod order;
 mod pair;
@@ -46,14 +53,18 @@ mod resample;
 mod residual;
 mod result;
 mod sample;
+mod simultaneous;
 mod sklift;
 mod slope;
 mod table;
 mod top_share;
 mod truth;
+mod units;
+mod who_gains;
 
 pub use area::{auuc, qini, random_auuc};
 pub use ate::{Ate, ate};
+pub use average::{BY_PREDICTED_EFFECT, FEWEST_ARM_ROWS, average_effects};
 pub use bootstrap::{Bootstrap, Draws};
 pub use calibration::{Bin, Calibration, calibration};
 pub use causalml::{auuc_causalml, auuc_causalml_unnormalised, qini_causalml, qini_causalml_unnormalised};
@@ -79,3 +90,4 @@ pub use sklift::{qini_auc_sklift, uplift_auc_sklift};
 pub use slope::{Slope, calibration_slope};
 pub use top_share::{Strategy, uplift_at_k};
 pub use truth::{ate_error, normalised_pehe, pehe};
+pub use who_gains::{SampledEffects, who_gains};

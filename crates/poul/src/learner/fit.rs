@@ -2,6 +2,7 @@
 
 use super::calibration::{Slopes, calibrate};
 use super::centring::{Assigned, Centre};
+use super::halves::{Team, teams};
 use super::objective::{Target, Training};
 use super::params::{Centring, ValidParams};
 use super::phases::TrainingPhase;
@@ -10,7 +11,7 @@ use super::space::{Mixtures, TreatmentSpace};
 use super::uplift_net::UpliftNet;
 use super::warm_start::WarmStart;
 use crate::effect::Phase;
-use crate::net::{AdamParams, GroupRule, RowSource, Trainer, TrainerParams, train};
+use crate::net::{Adam, AdamParams, GroupRule, Layout, RowSource, Trainer, TrainerParams, train};
 use crate::nuisance::Folds;
 use crate::{Error, Kind, Progress, Result, Seed};
 
@@ -92,51 +93,81 @@ pub(super) fn fit(
         .group(groups.phi, decay(settings.decay_phi))
         .group(groups.delta, decay(settings.decay_delta))
         .group(groups.running, GroupRule { rate_factor: 0.0, weight_decay: 0.0 });
-    let members = TrainerParams { n_members: params.model.members, ..TrainerParams::default() };
     let (rows, validation) = split(problem, settings.validation_share, seed);
-    let training = problem.training(&network, params);
-    let mut weights: Option<Vec<Vec<f32>>> = None;
-    let mut history = Vec::with_capacity(problem.phases.len());
-    let mut held_out = Vec::new();
-    for (index, phase) in problem.phases.iter().enumerate() {
-        // The first phase has the streams of a fit without phases.
-        let stream = |name: &str| match index {
-            0 => seed.child(name),
-            index => seed.child(name).index(index as u64),
-        };
-        let mut trainer = Trainer::new(layout.clone(), adam.clone(), members, stream("start"))?;
-        if let (None, Some(start)) = (&weights, problem.start) {
-            let fresh: Vec<&[f32]> = (0..trainer.n_members()).map(|m| trainer.weights(m)).collect();
-            weights = Some(start.weights(problem.space, &layout, &fresh)?);
-        }
-        if let Some(weights) = &weights {
-            trainer.start_from(weights)?;
-        }
-        let (rows, validation) = (phase.select(&rows), phase.select(&validation));
-        let mut validate = |trainer: &Trainer| {
-            if validation.is_empty() {
-                return Ok(None);
-            }
-            let weights: Vec<&[f32]> =
-                (0..trainer.n_members()).map(|m| trainer.averaged_weights(m)).collect();
-            r_loss(&training, &layout, &weights, problem.x, &validation).map(Some)
-        };
-        let TrainingPhase { title, schedule, .. } = phase;
-        progress.start(title, "rows", Some(schedule.most_rows(rows.len())));
-        let (x, order) = (problem.x, stream("order"));
-        let trained = train(&mut trainer, x, &rows, &training, schedule, &mut validate, order, progress);
-        let trained = trained.map_err(|error| at_phase(error, title))?;
-        progress.finish();
-        history.push(Phase { name: phase.name.clone(), epochs: trained.history, best: Some(trained.best) });
-        weights = Some(trained.weights);
-        held_out = validation;
+    let mut weights: Vec<Vec<f32>> = Vec::with_capacity(params.model.members);
+    let mut history = Vec::new();
+    for team in teams(problem, rows, params, seed) {
+        let mut training = problem.training(&network, params);
+        // In units of sd / √rows, of the rows that the team has.
+        training.gate_penalty /= team.share.sqrt();
+        let run = TeamRun { problem, team: &team, training: &training, layout: &layout, adam: &adam };
+        weights.extend(run.phases(&validation, &mut history, progress)?);
     }
-    let mut weights = weights.unwrap_or_default();
+    let held_out = problem.phases.last().map(|phase| phase.select(&validation)).unwrap_or_default();
+    let training = problem.training(&network, params);
     let slopes = match settings.calibrate && !held_out.is_empty() {
         true => calibrate(&training, &layout, &mut weights, problem.x, &held_out)?,
         false => Vec::new(),
     };
     Ok(Fitted { weights, history, slopes })
+}
+
+/// The training of members that share their rows.
+struct TeamRun<'a> {
+    problem: &'a Problem<'a>,
+    team: &'a Team,
+    training: &'a Training<'a>,
+    layout: &'a Layout,
+    adam: &'a Adam,
+}
+
+impl TeamRun<'_> {
+    /// Trains phase by phase; gives the weights of the members.
+    fn phases(
+        &self,
+        validation: &[u32],
+        history: &mut Vec<Phase>,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Vec<f32>>> {
+        let Self { problem, team, training, layout, adam } = self;
+        let members = TrainerParams { n_members: team.n_members, ..TrainerParams::default() };
+        let mut weights: Option<Vec<Vec<f32>>> = None;
+        for (index, phase) in problem.phases.iter().enumerate() {
+            // The first phase has the streams of a fit without phases.
+            let stream = |name: &str| match index {
+                0 => team.seed.child(name),
+                index => team.seed.child(name).index(index as u64),
+            };
+            let mut trainer = Trainer::new((*layout).clone(), (*adam).clone(), members, stream("start"))?;
+            if let (None, Some(start)) = (&weights, problem.start) {
+                let member = |member: usize| trainer.weights(member.saturating_sub(team.first));
+                let fresh: Vec<&[f32]> = (0..team.first + team.n_members).map(member).collect();
+                weights = Some(start.weights(problem.space, layout, &fresh)?.split_off(team.first));
+            }
+            if let Some(weights) = &weights {
+                trainer.start_from(weights)?;
+            }
+            let (rows, validation) = (phase.select(&team.rows), phase.select(validation));
+            let mut validate = |trainer: &Trainer| {
+                if validation.is_empty() {
+                    return Ok(None);
+                }
+                let weights: Vec<&[f32]> =
+                    (0..trainer.n_members()).map(|m| trainer.averaged_weights(m)).collect();
+                r_loss(training, layout, &weights, problem.x, &validation).map(Some)
+            };
+            let title = format!("{}{}", phase.title, team.suffix);
+            progress.start(&title, "rows", Some(phase.schedule.most_rows(rows.len())));
+            let (x, order, schedule) = (problem.x, stream("order"), &phase.schedule);
+            let trained = train(&mut trainer, x, &rows, *training, schedule, &mut validate, order, progress);
+            let trained = trained.map_err(|error| at_phase(error, &title))?;
+            progress.finish();
+            let name = format!("{}{}", phase.name, team.suffix);
+            history.push(Phase { name, epochs: trained.history, best: Some(trained.best) });
+            weights = Some(trained.weights);
+        }
+        Ok(weights.unwrap_or_default())
+    }
 }
 
 /// Names the phase where training itself went wrong.

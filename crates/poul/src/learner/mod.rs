@@ -17,6 +17,7 @@
 //! | `logistic`, `baseline_net` | 0/1 outcomes, and the logit under the mean policy |
 //! | `fit` | stage 2: the training of an ensemble |
 //! | `calibration` | the size of effects by held-out rows |
+//! | `halves` | members on complementary halves of the rows |
 //! | `phases` | stage 2 on one population after the other |
 //! | `warm_start` | stage 2 from a saved model |
 //! | `nuisances` | stage 1: m and π out of fold |
@@ -40,6 +41,7 @@ mod eigen;
 mod expected_mixture;
 mod fit;
 mod gain;
+mod halves;
 mod logistic;
 mod nuisances;
 mod objective;
@@ -60,7 +62,7 @@ mod warm_start;
 pub use attributes::AttributeEncoder;
 pub use canonical::Geometry;
 pub(crate) use nuisances::{propensity, residuals, shared_folds};
-pub use params::{Centring, Embedding, Loss, ModelParams, Params, TrainingParams, ValidParams};
+pub use params::{Centring, Embedding, Loss, MemberRows, ModelParams, Params, TrainingParams, ValidParams};
 pub use phases::PhaseParams;
 pub use poul::Poul;
 pub use preset::PRESETS;

@@ -53,6 +53,24 @@ pub enum Loss {
     Logistic,
 }
 
+/// The rows that each member of the ensemble is fitted on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MemberRows {
+    /// All rows: members differ by their start and dropout, and their spread is the noise of training alone.
+    #[default]
+    All,
+    /// Half of the clusters, or rows: members 2k and 2k + 1 have the two halves of one split. Half their difference is then
+    /// the standard error of their mean, sampling included.
+    Half,
+}
+
+impl MemberRows {
+    fn is_all(&self) -> bool {
+        *self == Self::All
+    }
+}
+
 /// What is learned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -150,6 +168,10 @@ pub struct TrainingParams {
     pub gate_penalty: f32,
     /// Whether effects of an outcome are scaled by the slope of held-out residuals on them. Default true.
     pub calibrate: bool,
+    /// Rows of each member. Default `all`; `half`: complementary halves, for intervals of single rows, with an even number
+    /// of members.
+    #[serde(skip_serializing_if = "MemberRows::is_all")]
+    pub member_rows: MemberRows,
     /// Decay of the running average of weights. Default 0.999; in [0, 1); 0: no average.
     pub average: f32,
     /// Longest gradient. Default 5; at least 0; 0: any.
@@ -176,6 +198,7 @@ impl Default for TrainingParams {
             delta_start: 0.3,
             gate_penalty: 2.5,
             calibrate: true,
+            member_rows: MemberRows::All,
             average: 0.999,
             clip_norm: 5.0,
             clip: 0.01,
@@ -217,6 +240,11 @@ impl Params {
             ("model.dropout", inside(model.dropout, 0.0, 1.0), "in [0, 1)"),
             ("model.centring_draws", (2..=65_536).contains(&model.centring_draws), "2 to 65,536"),
             ("model.members", (1..=256).contains(&model.members), "1 to 256"),
+            (
+                "model.members",
+                training.member_rows.is_all() || model.members.is_multiple_of(2),
+                "even where `training.member_rows` is `half`",
+            ),
             (
                 "model.outcome_hidden",
                 !model.outcome_hidden.is_empty()

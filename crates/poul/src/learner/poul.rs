@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::baseline_net::mean_policy;
 use super::canonical::{Geometry, Population};
 use super::certificate::gain_deciles;
-use super::params::{Embedding, Loss, ModelParams, Params, TrainingParams, ValidParams};
+use super::params::{Embedding, Loss, MemberRows, ModelParams, Params, TrainingParams, ValidParams};
 use super::scorer::{Link, PoulScorer};
 use super::space::{Mixtures, TreatmentSpace};
 use super::treatment_net::TreatmentNet;
@@ -269,6 +269,7 @@ impl EffectModel for Poul {
             n_features: self.manifest.n_features,
             links,
             baseline: self.baseline.as_ref(),
+            in_pairs: self.manifest.training.member_rows == MemberRows::Half,
             notes: mixtures.notes,
         }))
     }

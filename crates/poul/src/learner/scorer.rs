@@ -22,6 +22,8 @@ pub(super) struct PoulScorer<'m> {
     pub(super) links: Vec<Link>,
     /// b(x) of the logistic outcomes.
     pub(super) baseline: Option<&'m OutcomeModels>,
+    /// Whether members 2k and 2k + 1 were fitted on complementary halves of the rows.
+    pub(super) in_pairs: bool,
     /// What the user should know about these policies.
     pub(super) notes: Vec<String>,
 }
@@ -78,6 +80,10 @@ impl Scorer for PoulScorer<'_> {
         self.members.len() > 1
     }
 
+    fn spread_freedom(&self) -> Option<usize> {
+        self.in_pairs.then_some(self.members.len() / 2)
+    }
+
     fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -103,6 +109,8 @@ struct Buffers {
     /// By outcome and member, g.
     single: Vec<Vec<f32>>,
     products: Vec<f32>,
+    /// Effects of the member before, with whom this one makes a pair.
+    partner: Vec<f32>,
     scratch: Vec<f32>,
     shifts: Vec<f32>,
 }
@@ -113,7 +121,7 @@ impl PoulScorer<'_> {
         let needs_single =
             !piece.spreads.is_empty() || self.links.iter().any(|link| matches!(link, Link::Logistic { .. }));
         self.read_gains(buffers, needs_single)?;
-        let Buffers { stacked, single, products, scratch, shifts, .. } = buffers;
+        let Buffers { stacked, single, products, partner, scratch, shifts, .. } = buffers;
         let mut spreads = piece.spreads.into_iter();
         for (outcome, (link, mean)) in self.links.iter().zip(piece.means).enumerate() {
             let mut spread = spreads.next();
@@ -122,9 +130,13 @@ impl PoulScorer<'_> {
                 Link::Identity { mean: columns, members } => {
                     columns.multiply(&stacked[outcome], scratch, mean);
                     let Some(spread) = &mut spread else { continue };
-                    for (columns, gains) in members.iter().zip(single) {
+                    for (number, (columns, gains)) in members.iter().zip(single).enumerate() {
                         products.resize(mean.len(), 0.0);
                         columns.multiply(gains, scratch, products);
+                        if self.in_pairs {
+                            add_half(number, products, partner, spread);
+                            continue;
+                        }
                         for ((spread, effect), mean) in spread.iter_mut().zip(&*products).zip(&*mean) {
                             *spread += (effect - mean) * (effect - mean);
                         }
@@ -143,12 +155,29 @@ impl PoulScorer<'_> {
                             shifts.resize(self.n_targets + 1, logit_of(row));
                             sigmoid(shifts, products);
                         }
-                        self.add_member(number, products, mean, spread.as_deref_mut());
+                        let deviations = spread.as_deref_mut().filter(|_| !self.in_pairs);
+                        self.add_member(number, products, mean, deviations);
+                        if let (true, Some(spread)) = (self.in_pairs, spread.as_deref_mut()) {
+                            let row_effects = |row: &[f32]| {
+                                let against = row[self.n_targets];
+                                row[..self.n_targets]
+                                    .iter()
+                                    .map(move |own| own - against)
+                                    .collect::<Vec<f32>>()
+                            };
+                            let effects: Vec<f32> =
+                                products.chunks_exact(self.n_targets + 1).flat_map(row_effects).collect();
+                            add_half(number, &effects, partner, spread);
+                        }
                     }
                 }
             }
             if let Some(spread) = spread {
-                let share = 1.0 / (n_members as f32 - 1.0).max(1.0);
+                // Pairs: the mean of (a − b)²/4. Otherwise the standard deviation over members.
+                let share = match self.in_pairs {
+                    true => 0.5 / n_members as f32,
+                    false => 1.0 / (n_members as f32 - 1.0).max(1.0),
+                };
                 spread.iter_mut().for_each(|square| *square = (*square * share).max(0.0).sqrt());
             }
         }
@@ -200,5 +229,17 @@ impl PoulScorer<'_> {
                 }
             }
         }
+    }
+}
+
+/// Keeps the effects of the first half of a pair, and adds the squared differences of the second from them.
+fn add_half(number: usize, effects: &[f32], partner: &mut Vec<f32>, spread: &mut [f32]) {
+    if number.is_multiple_of(2) {
+        partner.clear();
+        partner.extend_from_slice(effects);
+        return;
+    }
+    for ((spread, effect), other) in spread.iter_mut().zip(effects).zip(&*partner) {
+        *spread += (effect - other) * (effect - other);
     }
 }

@@ -3,12 +3,15 @@
 
 mod classes;
 mod ensemble;
+mod evaluated;
 mod folds;
 mod outcome;
 mod propensity;
+mod ridge;
 mod rows;
 
 pub use ensemble::{FindTensor, Tensor};
+pub use evaluated::{EvaluatedNuisances, EvaluatedRows, evaluated_nuisances};
 pub use folds::Folds;
 pub use outcome::{
     ExtraRows, OutcomeFit, OutcomeKind, OutcomeLoss, OutcomeManifest, OutcomeModel, OutcomeModels,
@@ -19,4 +22,5 @@ pub use propensity::{
     PropensityManifest, PropensityModels, PropensityParams, PropensityReport, StratumTable,
     ValidPropensityParams, fit_propensity,
 };
+pub use ridge::{RidgeFit, cross_fit_ridge};
 pub(crate) use rows::{SomeRows, StackedRows};

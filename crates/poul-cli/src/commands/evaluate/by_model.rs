@@ -1,16 +1,18 @@
 //! Evaluating a model: the rows are scored by it, then measured as any other effects.
 
-use poul::data::{Columns, Design, Feature, Labels, Need, Roles, RowReader, Source, Unseen};
+use poul::data::{Columns, Design, Feature, Labels, MatrixBuilder, Need, Roles, RowReader, Source, Unseen};
 use poul::effect::{Question, Scores};
 use poul::evaluate::Effects;
 use poul::model::{Answer, Model};
 use poul::net::DenseRows;
 use poul::policy::{Assigner, PolicySet};
-use poul::{Error, Kind, Progress, Result};
+use poul::{Error, Kind, Progress, Result, Seed};
 
+use super::nuisances::Nuisances;
 use super::rows::Rows;
+use super::sampled::SampledRows;
 use super::trust::Trust;
-use super::{measure, params, provenance, summary};
+use super::{by_column, measure, params, provenance, summary};
 use crate::args::{Common, Evaluate};
 use crate::commands::{JsonTarget, about_data, effect};
 use crate::progress::Terminal;
@@ -55,16 +57,37 @@ pub(super) fn run(
             columns.features.push(Feature { name: column.to_owned(), kind });
         }
     }
+    let by = by_column::features(&args.by, &source, &columns).map_err(|error| about_data(error, data))?;
+    let n_by = by.len();
+    columns.features.extend(by);
     let mut effects = Predicted::new(&model, &answer, outcomes);
+    let mut sampled = SampledRows::new(&columns.features[..n_features]);
+    let (width, budget) = (model.manifest().encoder.width(), settings::budget(common)?);
+    let mut x = MatrixBuilder::new(width, source.n_rows(), &budget)?;
     let table = Rows::read(
         &source,
         &columns,
         &asked.policies,
         n_features,
-        |features| effects.add(features),
+        n_by,
+        |features| {
+            effects.add(features)?;
+            sampled.add(features)?;
+            let encoded = &effects.encoded;
+            x.append(encoded.len() / width.max(1), |rows| {
+                rows.copy_from_slice(encoded);
+                Ok(())
+            })
+        },
         terminal,
     );
     let table = table.map_err(|error| about_data(error, data))?;
+    let x = x.finish()?;
+    let rows = DenseRows::new(x.values(), width)?;
+    let seed = Seed::new(common.seed);
+    let nuisances = Nuisances::of(&table, &columns, &asked.policies, Some(&rows), seed, terminal);
+    let nuisances = nuisances.map_err(|error| about_data(error, data))?;
+    drop(x);
     effects.unseen.notes(&model.manifest().encoder).iter().for_each(|note| terminal.warn(note));
     let truths = truth.assign(&columns, &asked.policies, asked.against, &asked.targets)?;
     let truth_of =
@@ -78,8 +101,10 @@ pub(super) fn run(
             truth: truth_of(policy, outcome),
         })
         .collect();
-    let mut evaluation =
-        measure(&table, &columns, &asked.policies, asked.against, &predicted, &params, terminal)?;
+    let (policies, against) = (&asked.policies, asked.against);
+    let evaluation = measure(&table, &columns, policies, against, &predicted, &nuisances, &params, terminal);
+    let mut evaluation = evaluation.map_err(|error| about_data(error, data))?;
+    evaluation.who_gains = sampled.who_gains(&table, &columns, policies, against, &predicted)?;
     trust.add(&mut evaluation, &model, &source, &roles, asked, terminal)?;
     evaluation.provenance = Some(provenance::of_model(&model, &source, typed, common)?);
     page.write(|| report::of_evaluation(&evaluation))?;
@@ -98,6 +123,24 @@ fn default_roles(model: &Model, source: &Source, progress: &dyn Progress) -> Rol
         }
         kept
     };
+    let stratum = kept("stratum", &fitted.stratum);
+    // The pattern has one `*`, which stands for the policy.
+    let matches = |pattern: &String| {
+        let (before, after) = pattern.split_once('*').unwrap_or((pattern, ""));
+        known.iter().any(|name| name.starts_with(before) && name.ends_with(after))
+    };
+    let propensity = fitted.propensity.clone().filter(matches);
+    if let (Some(pattern), None) = (&fitted.propensity, &propensity) {
+        progress
+            .warn(&format!("the data have no column like `{pattern}`: evaluated without given propensities"));
+    }
+    let design = match fitted.design {
+        Design::Stratified if stratum.is_none() && propensity.is_none() => {
+            progress.warn("without strata, average effects take assignment as random");
+            Design::Randomized
+        }
+        design => design,
+    };
     Roles {
         treatment: fitted.treatment.clone(),
         treatment_columns: fitted.treatment_columns.clone(),
@@ -106,8 +149,9 @@ fn default_roles(model: &Model, source: &Source, progress: &dyn Progress) -> Rol
         weight: kept("weight", &fitted.weight),
         cluster: kept("cluster", &fitted.cluster),
         prediction: fitted.prediction.clone().into_iter().filter(|(_, column)| has(column)).collect(),
-        // Strata and propensities play no part in the metrics.
-        design: Design::Randomized,
+        stratum,
+        propensity,
+        design,
         ..Roles::default()
     }
 }
@@ -187,7 +231,8 @@ fn rows_of_policies(
 ) -> Result<Vec<u64>> {
     let mut treatment = columns.clone();
     (treatment.features, treatment.outcomes, treatment.predictions) = (Vec::new(), Vec::new(), Vec::new());
-    (treatment.weight, treatment.cluster) = (None, None);
+    (treatment.weight, treatment.cluster, treatment.stratum) = (None, None, None);
+    treatment.propensity.clear();
     let mut counts = vec![0; policies.len()];
     let mut assigner = Assigner::new(policies, columns);
     let mut reader = RowReader::new(source, &treatment)?;

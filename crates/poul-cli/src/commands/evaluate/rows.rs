@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use arrow_array::ArrayRef;
-use poul::data::{Columns, Labels, RowReader, Source, numbers};
+use poul::data::{Columns, Labels, RawColumn, RowReader, Source, numbers};
 use poul::policy::{Assigner, PolicySet};
 use poul::{Error, Progress, Result};
 
@@ -14,20 +14,31 @@ pub(super) struct Rows {
     pub(super) scores: BTreeMap<String, Vec<f64>>,
     pub(super) weight: Option<Vec<f64>>,
     pub(super) cluster: Option<Vec<u32>>,
+    pub(super) stratum: Option<Vec<u32>>,
+    pub(super) stratum_labels: Labels,
+    /// The user's own propensities, by column.
+    pub(super) propensity: Vec<Vec<f32>>,
+    /// The columns that rows are grouped by.
+    pub(super) by: Vec<RawColumn>,
+    /// The number of each row in its source.
+    pub(super) number: Vec<u64>,
     predictions: BTreeMap<usize, Vec<f64>>,
 }
 
 impl Rows {
-    /// Reads the rows. The first `n_features` features are handed to `encode`, the others are columns of effects.
+    /// Reads the rows. The first `n_features` features are handed to `encode`, the last `n_by` are what rows are grouped
+    /// by, those between are columns of effects.
     pub(super) fn read(
         source: &Source,
         columns: &Columns,
         policies: &PolicySet,
         n_features: usize,
+        n_by: usize,
         mut encode: impl FnMut(&[ArrayRef]) -> Result<()>,
         progress: &dyn Progress,
     ) -> Result<Self> {
-        let effects = &columns.features[n_features..];
+        let (effects, by) =
+            columns.features[n_features..].split_at(columns.features.len() - n_features - n_by);
         let stage = if n_features > 0 { "Scoring" } else { "Reading effects" };
         let mut rows = Self {
             arm: Vec::new(),
@@ -35,6 +46,11 @@ impl Rows {
             scores: effects.iter().map(|feature| (feature.name.clone(), Vec::new())).collect(),
             weight: columns.weight.as_ref().map(|_| Vec::new()),
             cluster: columns.cluster.as_ref().map(|_| Vec::new()),
+            stratum: columns.stratum.as_ref().map(|_| Vec::new()),
+            stratum_labels: Labels::new(),
+            propensity: vec![Vec::new(); columns.propensity.len()],
+            by: by.iter().map(|feature| RawColumn::new(feature.name.as_str(), feature.kind)).collect(),
+            number: Vec::new(),
             predictions: BTreeMap::new(),
         };
         let mut reader = RowReader::new(source, columns)?;
@@ -67,6 +83,16 @@ impl Rows {
                     all.extend_from_slice(&values);
                 }
             }
+            for (column, array) in rows.by.iter_mut().zip(&batch.features[n_features + effects.len()..]) {
+                column.append(array.as_ref(), None)?;
+            }
+            for (all, values) in rows.propensity.iter_mut().zip(&batch.propensity) {
+                all.extend_from_slice(values);
+            }
+            if let (Some(all), Some(values)) = (&mut rows.stratum, &batch.stratum) {
+                all.extend_from_slice(values);
+            }
+            rows.number.extend_from_slice(&batch.rows);
             if let (Some(all), Some(values)) = (&mut rows.weight, &batch.weight) {
                 all.extend_from_slice(values);
             }
@@ -78,6 +104,7 @@ impl Rows {
             }
             progress.advance(batch.n_rows() as u64);
         }
+        rows.stratum_labels = reader.stratum_labels().clone();
         progress.finish();
         Ok(rows)
     }

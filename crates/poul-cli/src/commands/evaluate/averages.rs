@@ -1,0 +1,103 @@
+//! Average effects for a person: a row for each policy, and for each group of the columns asked for.
+
+use std::collections::BTreeMap;
+
+use poul::evaluate::{AverageEffect, BY_PREDICTED_EFFECT, Evaluation};
+
+use crate::number::{count, optional};
+use crate::table::{Table, shortened};
+
+/// The averages over all rows, then by the columns that were asked for; those by predicted effect are left to the JSON.
+pub(super) fn summary(evaluation: &Evaluation) -> String {
+    let by = |average: &AverageEffect| average.by.clone().unwrap_or_default();
+    let whole: Vec<&AverageEffect> = evaluation.averages.iter().filter(|own| own.by.is_none()).collect();
+    let grouped: Vec<&AverageEffect> = evaluation
+        .averages
+        .iter()
+        .filter(|own| !by(own).is_empty() && by(own) != BY_PREDICTED_EFFECT)
+        .collect();
+    if whole.is_empty() {
+        return String::new();
+    }
+    let mut text = format!(
+        "\nAverage effects over all rows by the doubly robust score; interval of each alone and band of all at once at \
+         {:.0} %, q: false-discovery rate.\n",
+        100.0 * evaluation.level
+    );
+    let mut table =
+        Table::new(["outcome", "policy", "treated", "effect", "se", "interval", "band", "q", "predicted"])
+            .left(2);
+    for own in &whole {
+        table.row([
+            own.outcome.clone(),
+            shortened(&own.policy),
+            count(own.n_treated as u64),
+            optional(own.effect),
+            optional(own.se),
+            ends(own.interval),
+            ends(own.band),
+            chance(own.q_value),
+            optional(own.predicted),
+        ]);
+    }
+    text.push_str(&table.to_string());
+    if !grouped.is_empty() {
+        let mut table = Table::new([
+            "by", "group", "outcome", "policy", "rows", "treated", "effect", "se", "interval", "band", "q",
+        ])
+        .left(4);
+        for own in &grouped {
+            table.row([
+                by(own),
+                shortened(own.group.as_deref().unwrap_or_default()),
+                own.outcome.clone(),
+                shortened(&own.policy),
+                count(own.rows as u64),
+                count(own.n_treated as u64),
+                optional(own.effect),
+                optional(own.se),
+                ends(own.interval),
+                ends(own.band),
+                chance(own.q_value),
+            ]);
+        }
+        text.push('\n');
+        text.push_str(&table.to_string());
+    }
+    text + &notes(&[whole, grouped].concat())
+}
+
+fn ends(ends: Option<[f64; 2]>) -> String {
+    ends.map_or_else(
+        || "–".to_owned(),
+        |[low, high]| format!("{} … {}", optional(Some(low)), optional(Some(high))),
+    )
+}
+
+fn chance(q_value: Option<f64>) -> String {
+    match q_value {
+        None => "–".to_owned(),
+        Some(q) if q < 0.001 => "< 0.001".to_owned(),
+        Some(q) => format!("{q:.3}"),
+    }
+}
+
+/// Each note once, with how many averages it is about.
+fn notes(averages: &[&AverageEffect]) -> String {
+    const SHOWN: usize = 3;
+    let mut about: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for own in averages {
+        let group = own.group.as_ref().map(|group| format!(" in {group}")).unwrap_or_default();
+        for note in &own.notes {
+            about.entry(note).or_default().push(format!("{} of {}{group}", own.outcome, own.policy));
+        }
+    }
+    let line = |(note, about): (&&str, &Vec<String>)| {
+        let shown = about.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+        match about.len().saturating_sub(SHOWN) {
+            0 => format!("note: {shown}: {note}\n"),
+            more => format!("note: {shown} and {more} more: {note}\n"),
+        }
+    };
+    about.iter().map(line).collect()
+}

@@ -1,0 +1,75 @@
+//! m̂ and π of the evaluated rows, for average effects.
+
+use poul::data::Columns;
+use poul::net::RowSource;
+use poul::nuisance::{Assignment, EvaluatedRows, Propensity, PropensityColumn, evaluated_nuisances};
+use poul::policy::PolicySet;
+use poul::{Progress, Result, Seed};
+
+use super::rows::Rows;
+
+/// What average effects need beside predicted effects.
+pub(super) struct Nuisances {
+    /// m̂ by outcome, where it was fitted.
+    pub(super) predictions: Vec<Option<Vec<f64>>>,
+    /// π(t|x); none where it cannot be known.
+    pub(super) propensity: Option<Propensity>,
+}
+
+impl Nuisances {
+    /// By the design of the columns; `x` are the encoded features, where there is a model.
+    pub(super) fn of(
+        table: &Rows,
+        columns: &Columns,
+        policies: &PolicySet,
+        x: Option<&dyn RowSource>,
+        seed: Seed,
+        progress: &dyn Progress,
+    ) -> Result<Self> {
+        let weight: Option<Vec<f32>> =
+            table.weight.as_ref().map(|weight| weight.iter().map(|weight| *weight as f32).collect());
+        let propensity: Vec<PropensityColumn<'_>> = columns
+            .propensity
+            .iter()
+            .zip(&table.propensity)
+            .map(|(part, values)| PropensityColumn { column: &part.column, policy: &part.policy, values })
+            .collect();
+        let wanted: Vec<usize> =
+            (0..table.outcomes.len()).filter(|outcome| table.prediction(*outcome).is_none()).collect();
+        let outcomes: Vec<&[f64]> =
+            wanted.iter().map(|outcome| table.outcomes[*outcome].as_slice()).collect();
+        let rows = EvaluatedRows {
+            x,
+            assignment: Assignment {
+                policy_names: policies.names(),
+                policy: &table.arm,
+                weight: weight.as_deref(),
+                cluster: table.cluster.as_deref(),
+                rows: Some(&table.number),
+            },
+            design: columns.design,
+            stratum: table.stratum.as_deref().map(|stratum| (stratum, table.stratum_labels.names())),
+            propensity: &propensity,
+            outcomes: &outcomes,
+        };
+        let fitted = evaluated_nuisances(&rows, seed, progress)?;
+        let mut predictions = vec![None; table.outcomes.len()];
+        for (outcome, values) in wanted.into_iter().zip(fitted.predictions.into_iter().flatten()) {
+            predictions[outcome] = Some(values);
+        }
+        let Some(fit) = fitted.propensity else {
+            progress.warn(
+                "no average effects: an observational design needs a model, or propensity columns (--propensity)",
+            );
+            return Ok(Self { predictions, propensity: None });
+        };
+        if fit.report.clipped_own_rows > 0 {
+            let share = 100.0 * fit.report.clipped_own_rows as f64 / table.arm.len() as f64;
+            progress.warn(&format!(
+                "{share:.1} % of the rows have a policy whose propensity was lifted to its floor: averages lean on the \
+                 predicted effects there"
+            ));
+        }
+        Ok(Self { predictions, propensity: Some(fit.propensity) })
+    }
+}

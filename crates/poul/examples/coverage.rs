@@ -1,0 +1,388 @@
+//! How often intervals hold the truth: many small experiments cut from one simulated world of each design.
+//!
+//! `cargo run --release -p poul --example coverage -- [key=value …]`, where the keys are `experiments` (200), `rows` of
+//! each (2,000), `observational` (experiments of that design, 60, which fit networks), `fits` of the half-sample ensemble
+//! (12), `fit_rows` (4,000) and `members` (20). Predicted effects come from a model fitted on other rows. In the
+//! randomized design half of the control rows are renamed to four placebos: their effects are zero, while they are
+//! predicted to be those of other policies. `deciles` are those of the placebos, in each of which the truth is zero.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type};
+use poul::data::{Budget, Dataset, Design, EncoderParams, Labels, Need, Roles, Source};
+use poul::effect::{EffectModel, OutcomeColumn, Settings, TrainingData, student_quantile};
+use poul::evaluate::{AverageEffect, Effects, Outcome, Params, Scored, average_effects};
+use poul::model::learner;
+use poul::net::DenseRows;
+use poul::nuisance::{Assignment, EvaluatedRows, Propensity, evaluated_nuisances};
+use poul::policy::{Assigner, PolicySet};
+use poul::simulate::{Simulation, run};
+use poul::{Result, Seed, Silent};
+use rayon::prelude::*;
+
+const PLACEBOS: usize = 4;
+const FALSE_DISCOVERIES: f64 = 0.1;
+
+fn main() -> Result<()> {
+    let given: BTreeMap<String, usize> = std::env::args()
+        .skip(1)
+        .filter_map(|arg| {
+            arg.split_once('=').and_then(|(key, value)| Some((key.to_owned(), value.parse().ok()?)))
+        })
+        .collect();
+    let number = |key: &str, default: usize| given.get(key).copied().unwrap_or(default);
+    let folder = std::env::temp_dir().join(format!("poul-coverage-{}", std::process::id()));
+    println!("scenario       design         outcome  averages  deciles  band   found  false");
+    let designs = [
+        ("ride-hailing", Design::Randomized, None),
+        ("long-tail", Design::Randomized, Some(8)),
+        ("stratified", Design::Stratified, Some(8)),
+        ("observational", Design::Observational, Some(5)),
+    ];
+    for (scenario, design, policies) in designs {
+        let n_experiments = match design {
+            Design::Observational => number("observational", 60),
+            _ => number("experiments", 200),
+        };
+        let rows = number("rows", 2_000) * if design == Design::Observational { 2 } else { 1 };
+        let simulation = Simulation {
+            scenario: scenario.to_owned(),
+            rows: 8_000,
+            test_rows: Some((n_experiments * rows) as u64),
+            truth_rows: Some((n_experiments * rows) as u64),
+            features: Some(24),
+            policies,
+            contexts: policies.map(|_| 4),
+            actions: policies.map(|_| 3),
+            ..Simulation::default()
+        };
+        run(&simulation.check()?, &folder, &Silent)?;
+        let world = World::read(&folder, design)?;
+        world.averages(scenario, rows)?;
+        if scenario != "ride-hailing" {
+            let (fits, fit_rows, members) =
+                (number("fits", 12), number("fit_rows", 4_000), number("members", 20));
+            world.units(scenario, fits, fit_rows, members)?;
+        }
+        std::fs::remove_dir_all(&folder).map_err(|error| poul::Error::output(&folder, error))?;
+    }
+    Ok(())
+}
+
+struct World {
+    train: Dataset,
+    test: Dataset,
+    policies: PolicySet,
+    control: usize,
+    train_policy: Vec<u32>,
+    test_policy: Vec<u32>,
+    design: Design,
+    outcomes: Vec<String>,
+    /// By outcome, test rows × policies.
+    truth: Vec<Vec<f64>>,
+}
+
+impl World {
+    fn read(folder: &Path, design: Design) -> Result<Self> {
+        let open = |name: &str| Source::open(&folder.join(name).to_string_lossy());
+        let policies = PolicySet::read(&folder.join("policies.toml"), None)?;
+        let (source, truth) = (open("train.parquet")?, open("truth.parquet")?);
+        let stratum = (design == Design::Stratified).then(|| "stratum".to_owned());
+        let outcomes: Vec<String> = truth
+            .column_names()
+            .iter()
+            .filter_map(|name| name.strip_prefix("effect_").map(str::to_owned))
+            .collect();
+        let time = source.column_names().contains(&"month").then(|| "month".to_owned());
+        let roles = Roles { outcome: outcomes.clone(), stratum, time, design, ..Roles::default() };
+        let columns = roles.check(source.schema(), Need::FIT)?;
+        let (encoder, budget) = (EncoderParams::default().check()?, Budget::default());
+        let (train, encoder) = Dataset::read_and_fit(&source, &columns, &encoder, &budget, &Silent)?;
+        let test = Dataset::read(&open("test.parquet")?, &columns, &encoder, &budget, &Silent)?;
+        let assign = |data: &Dataset| {
+            let labels: Vec<&Labels> = data.treatment_labels.iter().collect();
+            Assigner::new(&policies, &columns).assign(&data.treatment, &labels, &data.rows)
+        };
+        let (train_policy, test_policy) = (assign(&train)?, assign(&test)?);
+        let mut effects = vec![vec![0.0; test.n_rows() * policies.len()]; outcomes.len()];
+        for (effects, outcome) in effects.iter_mut().zip(&outcomes) {
+            let column = format!("effect_{outcome}");
+            for batch in truth.batches(&["row", "policy", &column], 1 << 16)? {
+                let batch = batch?;
+                let (row, name) =
+                    (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_string::<i32>());
+                let effect = batch.column(2).as_primitive::<Float64Type>();
+                for i in 0..batch.num_rows() {
+                    let place = row.value(i) as usize * policies.len() + policies.require(name.value(i))?;
+                    effects[place] = effect.value(i);
+                }
+            }
+        }
+        let control = policies.require("control")?;
+        Ok(Self {
+            train,
+            test,
+            policies,
+            control,
+            train_policy,
+            test_policy,
+            design,
+            outcomes,
+            truth: effects,
+        })
+    }
+
+    /// Policies with rows, control left out.
+    fn targets(&self) -> Vec<usize> {
+        let has_rows = |policy: &usize| self.test_policy.iter().any(|own| *own as usize == *policy);
+        (0..self.policies.len()).filter(|policy| *policy != self.control).filter(has_rows).collect()
+    }
+
+    /// A model of the first rows of one of the tables.
+    fn fit(
+        &self,
+        data: &Dataset,
+        policy: &[u32],
+        rows: std::ops::Range<usize>,
+        settings: &Settings,
+    ) -> Result<Box<dyn EffectModel>> {
+        let x = DenseRows::new(data.x.rows(rows.clone()), data.x.width())?;
+        let outcomes = self.outcomes.iter().zip(&data.outcomes);
+        let outcomes = outcomes
+            .map(|(name, values)| OutcomeColumn { name, values: &values[rows.clone()], prediction: None })
+            .collect();
+        let training = TrainingData {
+            stratum: data.stratum.as_ref().map(|stratum| &stratum[rows.clone()]),
+            stratum_labels: data.stratum_labels.names(),
+            design: self.design,
+            ..TrainingData::new(&x, &self.policies, &policy[rows], outcomes)
+        };
+        Ok((learner("poul")?.train)(&training.check()?, settings, Seed::new(3407), &Silent)?.effects)
+    }
+
+    fn averages(&self, scenario: &str, rows: usize) -> Result<()> {
+        let mut settings = Settings::default();
+        settings.model.insert("members".into(), 2.into());
+        let model = self.fit(&self.train, &self.train_policy, 0..self.train.n_rows(), &settings)?;
+        let targets = self.targets();
+        let scorer = model.prepare(&self.policies, &targets, self.control)?;
+        let starts: Vec<usize> = (0..self.test.n_rows()).step_by(rows).collect();
+        let experiments: Vec<Vec<AverageEffect>> = starts
+            .par_iter()
+            .map(|first| {
+                let x = DenseRows::new(self.test.x.rows(*first..first + rows), self.test.x.width())?;
+                let scores = scorer.score(&x, false)?;
+                self.experiment(*first, rows, &targets, &scores.mean, &x)
+            })
+            .collect::<Result<_>>()?;
+        for (outcome, name) in self.outcomes.iter().enumerate() {
+            let truth = |policy: &str| {
+                self.policies.index(policy).map_or(0.0, |policy| self.mean_truth(outcome, policy))
+            };
+            let mut counts = Counts::default();
+            for averages in &experiments {
+                counts.add(averages.iter().filter(|own| own.outcome == *name), &truth);
+            }
+            println!("{scenario:13}  {:13}  {name:7}  {}", self.design.name(), counts.line());
+        }
+        Ok(())
+    }
+
+    fn mean_truth(&self, outcome: usize, policy: usize) -> f64 {
+        let own = self.truth[outcome].iter().skip(policy).step_by(self.policies.len());
+        own.sum::<f64>() / self.test.n_rows() as f64
+    }
+
+    /// The averages of one experiment.
+    fn experiment(
+        &self,
+        first: usize,
+        rows: usize,
+        targets: &[usize],
+        scores: &[Vec<f32>],
+        x: &DenseRows<'_>,
+    ) -> Result<Vec<AverageEffect>> {
+        let mut names = self.policies.names().to_vec();
+        let mut arm = self.test_policy[first..first + rows].to_vec();
+        let n_placebos = if self.design == Design::Randomized { PLACEBOS } else { 0 };
+        let mut controls = 0;
+        for own in arm.iter_mut().filter(|own| **own as usize == self.control) {
+            // Every other control row is a placebo; rows are in random order.
+            controls += 1;
+            if n_placebos > 0 && controls % 2 == 0 {
+                *own = (self.policies.len() + (controls / 2) % n_placebos) as u32;
+            }
+        }
+        names.extend((0..n_placebos).map(|placebo| format!("placebo {placebo}")));
+        let outcomes: Vec<&[f64]> =
+            self.test.outcomes.iter().map(|values| &values[first..first + rows]).collect();
+        let stratum = self
+            .test
+            .stratum
+            .as_ref()
+            .map(|stratum| (&stratum[first..first + rows], self.test.stratum_labels.names()));
+        let evaluated = EvaluatedRows {
+            x: Some(x),
+            assignment: Assignment::new(&names, &arm),
+            design: self.design,
+            stratum,
+            propensity: &[],
+            outcomes: &outcomes,
+        };
+        let nuisances = evaluated_nuisances(&evaluated, Seed::new(first as u64), &Silent)?;
+        let predictions = nuisances.predictions.unwrap_or_default();
+        let propensity = nuisances.propensity.map_or(Propensity::Shares(Vec::new()), |fit| fit.propensity);
+        let outcomes: Vec<Outcome<'_>> = self
+            .outcomes
+            .iter()
+            .zip(&outcomes)
+            .enumerate()
+            .map(|(own, (name, values))| Outcome {
+                name,
+                values,
+                prediction: predictions.get(own).map(Vec::as_slice),
+            })
+            .collect();
+        let mut columns: Vec<(usize, usize, Vec<f64>)> = Vec::new();
+        for (outcome, scores) in scores.iter().enumerate() {
+            for (place, policy) in targets.iter().enumerate() {
+                let own = scores.iter().skip(place).step_by(targets.len()).map(|value| f64::from(*value));
+                columns.push((*policy, outcome, own.collect()));
+            }
+            for placebo in 0..n_placebos {
+                let own = scores.iter().skip(placebo % targets.len()).step_by(targets.len());
+                let own = own.map(|value| f64::from(*value)).collect();
+                columns.push((self.policies.len() + placebo, outcome, own));
+            }
+        }
+        let effects: Vec<Effects<'_>> = columns
+            .iter()
+            .map(|(policy, outcome, values)| Effects {
+                policy: *policy,
+                outcome: Some(*outcome),
+                values,
+                truth: None,
+            })
+            .collect();
+        let table = Scored {
+            outcomes: &outcomes,
+            policies: &names,
+            arm: &arm,
+            against: self.control,
+            effects: &effects,
+            weight: None,
+            cluster: None,
+            propensity: None,
+        };
+        average_effects(&table, &propensity, &[], &Params::default().check()?)
+    }
+
+    /// Intervals of single rows, by models of half-sample members fitted on parts of the test rows; true effects are
+    /// those of the part after it.
+    fn units(&self, scenario: &str, fits: usize, fit_rows: usize, members: usize) -> Result<()> {
+        let targets = self.targets();
+        let mut settings = Settings::default();
+        settings.model.insert("members".into(), members.into());
+        for kind in ["all", "half"] {
+            settings.training.insert("member_rows".into(), kind.into());
+            let mut shares = Vec::new();
+            for fit in 0..fits {
+                let first = fit * fit_rows;
+                if first + fit_rows + 1_000 > self.test.n_rows() {
+                    break;
+                }
+                let model = self.fit(&self.test, &self.test_policy, first..first + fit_rows, &settings)?;
+                let scorer = model.prepare(&self.policies, &targets, self.control)?;
+                let scored = first + fit_rows..first + fit_rows + 1_000;
+                let x = DenseRows::new(self.test.x.rows(scored.clone()), self.test.x.width())?;
+                let scores = scorer.score(&x, true)?;
+                let quantile =
+                    scorer.spread_freedom().map_or(1.645, |degrees| student_quantile(0.95, degrees));
+                let mut inside = 0;
+                for (outcome, (mean, spread)) in scores.mean.iter().zip(&scores.spread).enumerate() {
+                    for (place, (mean, spread)) in mean.iter().zip(spread).enumerate() {
+                        let (row, policy) =
+                            (scored.start + place / targets.len(), targets[place % targets.len()]);
+                        let truth = self.truth[outcome][row * self.policies.len() + policy];
+                        inside +=
+                            usize::from((f64::from(*mean) - truth).abs() <= quantile * f64::from(*spread));
+                    }
+                }
+                let n_pairs = 1_000 * targets.len() * self.outcomes.len();
+                shares.push(inside as f64 / n_pairs as f64);
+            }
+            shares.sort_by(f64::total_cmp);
+            let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+            let (low, high) =
+                (shares.first().copied().unwrap_or(f64::NAN), shares.last().copied().unwrap_or(f64::NAN));
+            println!(
+                "{scenario:13}  single rows, member_rows = {kind}: {mean:.3} ({low:.3} to {high:.3}) of {} fits",
+                shares.len()
+            );
+        }
+        Ok(())
+    }
+}
+
+/// What was inside, over experiments.
+#[derive(Default)]
+struct Counts {
+    averages: [usize; 2],
+    deciles: [usize; 2],
+    bands: [usize; 2],
+    found: usize,
+    true_policies: usize,
+    /// Sum over experiments of the share of discoveries that are false.
+    false_share: f64,
+    n_experiments: usize,
+}
+
+impl Counts {
+    fn add<'a>(&mut self, averages: impl Iterator<Item = &'a AverageEffect>, truth: &dyn Fn(&str) -> f64) {
+        let inside = |ends: Option<[f64; 2]>, truth: f64| {
+            ends.is_some_and(|[low, high]| low <= truth && truth <= high)
+        };
+        let (mut all_inside, mut found, mut false_found) = (true, 0, 0);
+        for own in averages.filter(|own| own.se.is_some()) {
+            let truth = truth(&own.policy);
+            if own.by.is_some() {
+                if own.policy.starts_with("placebo") {
+                    self.deciles[0] += usize::from(inside(own.interval, 0.0));
+                    self.deciles[1] += 1;
+                }
+                continue;
+            }
+            self.averages[0] += usize::from(inside(own.interval, truth));
+            self.averages[1] += 1;
+            all_inside &= inside(own.band, truth);
+            let is_placebo = own.policy.starts_with("placebo");
+            self.true_policies += usize::from(!is_placebo);
+            if own.q_value.is_some_and(|q| q <= FALSE_DISCOVERIES) {
+                found += 1;
+                false_found += usize::from(is_placebo);
+            }
+        }
+        self.bands[0] += usize::from(all_inside);
+        self.bands[1] += 1;
+        self.found += found - false_found;
+        self.false_share += if found > 0 { false_found as f64 / found as f64 } else { 0.0 };
+        self.n_experiments += 1;
+    }
+
+    fn line(&self) -> String {
+        let share = |[inside, all]: [usize; 2]| match all {
+            0 => "    –".to_owned(),
+            _ => format!("{:.3}", inside as f64 / all as f64),
+        };
+        format!(
+            "{:>8}  {:>7}  {}  {:.3}  {:.3}",
+            share(self.averages),
+            share(self.deciles),
+            share(self.bands),
+            self.found as f64 / self.true_policies.max(1) as f64,
+            self.false_share / self.n_experiments.max(1) as f64
+        )
+    }
+}

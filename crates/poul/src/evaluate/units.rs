@@ -1,0 +1,164 @@
+//! Sums by cluster, squared: variances and covariances of means of rows whose errors are related within clusters.
+
+use rayon::prelude::*;
+
+/// Clusters of a part of the work. Part of the result: sums are taken part by part.
+const PART_UNITS: usize = 1 << 14;
+/// Comparisons are summed for so many units at a time.
+const BLOCK_UNITS: usize = 64;
+
+/// Rows by cluster; each row is one where there are no clusters.
+pub(super) struct Units {
+    n_rows: usize,
+    /// Rows in the order of their clusters, and where each cluster begins.
+    clusters: Option<(Vec<u32>, Vec<usize>)>,
+}
+
+impl Units {
+    /// Sorts rows by cluster. Codes are any numbers.
+    pub(super) fn new(n_rows: usize, cluster: Option<&[u32]>) -> Self {
+        let clusters = cluster.map(|cluster| {
+            let mut rows: Vec<u32> = (0..n_rows as u32).collect();
+            rows.sort_by_key(|row| cluster[*row as usize]);
+            let code = |place: usize| cluster[rows[place] as usize];
+            let starts = (0..n_rows).filter(|place| *place == 0 || code(*place) != code(place - 1)).collect();
+            (rows, starts)
+        });
+        Self { n_rows, clusters }
+    }
+
+    /// How many clusters, or rows.
+    pub(super) fn n_units(&self) -> usize {
+        self.clusters.as_ref().map_or(self.n_rows, |(_, starts)| starts.len())
+    }
+
+    /// For each group the variance of Σ value over its rows, and in how many units it has rows; rows without a value do
+    /// not count.
+    pub(super) fn variances(
+        &self,
+        of_row: &[u16],
+        n_groups: usize,
+        value: impl Fn(usize) -> Option<f64>,
+    ) -> Vec<(f64, usize)> {
+        let (mut squares, mut n_units) = (vec![0.0; n_groups], vec![0_usize; n_groups]);
+        if self.clusters.is_none() {
+            for (row, group) in of_row.iter().enumerate() {
+                let Some(value) = value(row) else { continue };
+                squares[usize::from(*group)] += value * value;
+                n_units[usize::from(*group)] += 1;
+            }
+        } else {
+            let mut sums = vec![0.0; n_groups];
+            let mut is_met = vec![false; n_groups];
+            let mut met: Vec<usize> = Vec::new();
+            for unit in 0..self.n_units() {
+                self.each_row(unit, |row| {
+                    let Some(value) = value(row) else { return };
+                    let group = usize::from(of_row[row]);
+                    if !std::mem::replace(&mut is_met[group], true) {
+                        met.push(group);
+                    }
+                    sums[group] += value;
+                });
+                for group in met.drain(..) {
+                    squares[group] += std::mem::take(&mut sums[group]).powi(2);
+                    n_units[group] += 1;
+                    is_met[group] = false;
+                }
+            }
+        }
+        let variance = |(square, n): (&f64, &usize)| (square * correction(*n), *n);
+        squares.iter().zip(&n_units).map(variance).collect()
+    }
+
+    /// Σ over units of the products of their sums, for each pair of `n` comparisons, n × n.
+    pub(super) fn covariance(&self, n: usize, value: impl Fn(usize, usize) -> f64 + Sync) -> Vec<f64> {
+        let n_units = self.n_units();
+        let part = |first: usize| {
+            let mut products = vec![0.0; n * n];
+            let last = n_units.min(first + PART_UNITS);
+            let mut sums = vec![0.0; BLOCK_UNITS * n];
+            for block in (first..last).step_by(BLOCK_UNITS) {
+                let n_block = BLOCK_UNITS.min(last - block);
+                sums.fill(0.0);
+                // Column after column: each comparison reads columns of its own.
+                for comparison in 0..n {
+                    for unit in 0..n_block {
+                        self.each_row(block + unit, |row| {
+                            sums[unit * n + comparison] += value(comparison, row)
+                        });
+                    }
+                }
+                for sums in sums.chunks_exact(n).take(n_block) {
+                    for (own, products) in sums.iter().zip(products.chunks_exact_mut(n)) {
+                        products.iter_mut().zip(sums).for_each(|(product, other)| *product += own * other);
+                    }
+                }
+            }
+            products
+        };
+        if n == 0 {
+            return Vec::new();
+        }
+        let starts: Vec<usize> = (0..n_units).step_by(PART_UNITS).collect();
+        let parts: Vec<Vec<f64>> = starts.into_par_iter().map(part).collect();
+        let mut total = vec![0.0; n * n];
+        for part in parts {
+            total.iter_mut().zip(part).for_each(|(total, part)| *total += part);
+        }
+        total
+    }
+
+    #[inline]
+    fn each_row(&self, unit: usize, mut act: impl FnMut(usize)) {
+        match &self.clusters {
+            None => act(unit),
+            Some((rows, starts)) => {
+                let end = starts.get(unit + 1).copied().unwrap_or(rows.len());
+                rows[starts[unit]..end].iter().for_each(|row| act(*row as usize));
+            }
+        }
+    }
+}
+
+/// C/(C − 1).
+fn correction(n_units: usize) -> f64 {
+    if n_units > 1 { n_units as f64 / (n_units as f64 - 1.0) } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clusters_are_summed_before_they_are_squared() {
+        let values = [1.0, 2.0, -3.0, 4.0, 0.5];
+        let groups = [0, 0, 1, 1, 0];
+        let rows = Units::new(5, None).variances(&groups, 2, |row| Some(values[row]));
+        assert_eq!(rows, [((1.0 + 4.0 + 0.25) * 1.5, 3), ((9.0 + 16.0) * 2.0, 2)]);
+        let units = Units::new(5, Some(&[7, 3, 7, 3, 7]));
+        let clusters = units.variances(&groups, 2, |row| Some(values[row]));
+        assert_eq!(clusters, [((2.25 + 4.0) * 2.0, 2), ((9.0 + 16.0) * 2.0, 2)]);
+        // One cluster for each row is none.
+        let own = Units::new(5, Some(&[4, 0, 2, 1, 3])).variances(&groups, 2, |row| Some(values[row]));
+        assert_eq!(own, rows);
+    }
+
+    #[test]
+    fn covariances_do_not_depend_on_blocks() {
+        let n_rows = 3 * PART_UNITS / 2;
+        let cluster: Vec<u32> = (0..n_rows as u32).map(|row| row / 2).collect();
+        let value = |comparison: usize, row: usize| ((row * 31 + comparison * 17) % 101) as f64 - 50.0;
+        for cluster in [None, Some(cluster.as_slice())] {
+            let found = Units::new(n_rows, cluster).covariance(3, value);
+            let size = if cluster.is_some() { 2 } else { 1 };
+            for (a, b) in [(0, 0), (0, 2), (1, 2), (2, 1)] {
+                let sum = |comparison, unit: usize| -> f64 {
+                    (unit * size..(unit + 1) * size).map(|row| value(comparison, row)).sum()
+                };
+                let expected: f64 = (0..n_rows / size).map(|unit| sum(a, unit) * sum(b, unit)).sum();
+                assert!((found[a * 3 + b] - expected).abs() < 1e-6 * expected.abs().max(1.0));
+            }
+        }
+    }
+}
