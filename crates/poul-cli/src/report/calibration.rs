@@ -54,7 +54,7 @@ fn variant(outcome: &str, policy: &str, metrics: &Metrics) -> Variant {
         "x": predicted, "y": observed, "customdata": se, "rows": rows, "error_y": { "type": "data", "array": length },
         "hovertemplate": "predicted %{x:.4~g}<br>observed %{y:.4~g} ± 2 × %{customdata:.3~g}<extra></extra>",
     })];
-    traces.extend(diagonal(predicted.iter().chain(&observed).copied()));
+    traces.extend(diagonal(&predicted));
     let layout = json!({
         "xaxis": axis(&format!("predicted effect on {outcome}")),
         "yaxis": axis("observed effect"),

@@ -114,7 +114,7 @@ fn outcome_model(validation: &Validation) -> Option<Panel> {
         let mut traces: Vec<Value> =
             vec![json!({ "type": "scatter", "mode": "markers+lines", "role": "line", "name": "deciles",
             "x": x, "y": y, "hovertemplate": "predicted %{x:.4s}<br>observed %{y:.4s}<extra></extra>" })];
-        traces.extend(diagonal(x.iter().chain(&y).copied()));
+        traces.extend(diagonal(&x));
         let (predicted, observed) = (format!("predicted {}", own.outcome), format!("mean {}", own.outcome));
         let layout = json!({ "xaxis": axis(&predicted), "yaxis": axis(&observed) });
         variants.push(Variant::chart(vec![own.outcome.clone()], words, traces, layout));
@@ -130,9 +130,12 @@ fn outcome_model(validation: &Validation) -> Option<Panel> {
     })
 }
 
-/// The line on which both axes agree, over the range of the values.
-pub(super) fn diagonal(values: impl Iterator<Item = f64>) -> Option<Value> {
-    let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), own| (low.min(own), high.max(own)));
+/// The line on which both axes agree, over the range of what was predicted: noise in what was observed must not squeeze it.
+pub(super) fn diagonal(predicted: &[f64]) -> Option<Value> {
+    let (low, high) = predicted
+        .iter()
+        .copied()
+        .fold((f64::MAX, f64::MIN), |(low, high), own| (low.min(own), high.max(own)));
     (low < high).then(|| {
         json!({ "type": "scatter", "mode": "lines", "role": "reference", "name": label("as predicted"),
                 "x": [low, high], "y": [low, high] })

@@ -77,12 +77,16 @@ fn effects(evaluation: &Evaluation) -> Option<Panel> {
     }
     let robust = evaluation.averages.iter().any(|average| average.by.is_none());
     let what = if robust { "by the doubly robust score" } else { "the difference in means" };
+    let banded = evaluation.averages.iter().any(|average| average.band.is_some());
+    let band = match banded {
+        true => " The thin line is the simultaneous band, which all policies are inside of at once.",
+        false => "",
+    };
     (!variants.is_empty()).then(|| Panel {
         id: "effects",
         title: "Average effect of each policy".to_owned(),
         how: format!(
-            "Observed: {what}, with its interval; the thin line is the simultaneous band, which all policies are inside \
-             of at once. Diamonds: the mean predicted effect.{}",
+            "Observed: {what}, with its interval.{band} Diamonds: the mean predicted effect.{}",
             left_out_sentence(left_out)
         ),
         keys: vec!["outcome"],
