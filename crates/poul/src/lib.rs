@@ -24,6 +24,7 @@ pub mod tune;
 pub mod validate;
 
 mod checkpoint;
+mod dispatch;
 mod error;
 mod output;
 mod progress;

@@ -1,14 +1,16 @@
 //! Every metric, for every outcome and policy, with intervals: the table in, an [`Evaluation`] out.
 
 use super::ate::ate;
+use super::bootstrap::Draws;
 use super::calibration::calibration;
+use super::coarse::{self, Coarse, Drawn};
 use super::cost_curve::cost_curve_ranked;
 use super::gain_curve::gain_curve;
 use super::pair::{ArmSizes, Pair};
 use super::params::{CostPair, ValidParams};
-use super::ranked::Ranked;
+use super::ranked::{Ranked, Rows};
 use super::rate::rate_ranked;
-use super::reading::{Scalar, curve_place, read, top_share_place};
+use super::reading::{Columns, Reading, Scalar, curve_place, read, top_share_place};
 use super::result::{CostResult, Evaluation, Metrics, PolicyResult, PooledResult, TopShare};
 use super::slope::calibration_slope;
 use super::{notes, table};
@@ -171,7 +173,7 @@ fn measure(pair: &Pair, params: &ValidParams, progress: &dyn Progress) -> Result
     let ranked = Ranked::new(&sample);
     let columns = pair.columns(&ranked);
     let reading = read(ranked.rows(), &columns, params);
-    let draws = params.bootstrap.draw(&ranked, progress, |rows| read(rows, &columns, params).0)?;
+    let draws = draws(&ranked, &columns, &reading, params, progress)?;
     let rate = rate_ranked(&ranked, &columns.dr_score, &params.bootstrap, progress)?;
     let ate = ate(&ranked);
     let slope = calibration_slope(&ranked);
@@ -252,6 +254,34 @@ fn measure(pair: &Pair, params: &ValidParams, progress: &dyn Progress) -> Result
     Ok(metrics)
 }
 
+/// Every metric of every draw: row by row, or bucket by bucket where there are many rows.
+fn draws(
+    ranked: &Ranked,
+    columns: &Columns,
+    reading: &Reading,
+    params: &ValidParams,
+    progress: &dyn Progress,
+) -> Result<Draws> {
+    if ranked.n_rows() < coarse::MIN_ROWS || columns.truth.is_some() {
+        return params.bootstrap.draw(ranked, progress, |rows| read(rows, columns, params).0);
+    }
+    let squares: Vec<f64> = columns.residual.iter().map(|residual| residual * residual).collect();
+    let coarse = Coarse::new(ranked, [ranked.outcome(), &columns.dr_score, &columns.residual, &squares]);
+    let arm_residual = coarse.mean_of(&columns.arm_residual);
+    let measure = |drawn: &Drawn<4>| {
+        let [_, dr_score, residual, squares] = drawn.means.clone();
+        let arm_residual = arm_residual.clone();
+        let variance = squares.iter().zip(&residual).map(|(square, mean)| (square - mean * mean).max(0.0));
+        let residual_variance = Some(variance.collect());
+        let columns = Columns { dr_score, residual, arm_residual, truth: None, residual_variance };
+        read(drawn.ranked.rows(), &columns, params).0
+    };
+    // The relative errors of bins are quotients by what may be next to nothing: no difference can be taken off them.
+    let mut whole = reading.0.clone();
+    [Scalar::Mape, Scalar::Wmape].iter().for_each(|scalar| whole[*scalar as usize] = f64::NAN);
+    coarse.draw(&params.bootstrap, progress, measure, &whole)
+}
+
 fn cost_curves(
     table: &Scored<'_>,
     names: &CostPair,
@@ -284,9 +314,16 @@ fn cost_curves(
                 result.random_aucc = curve.random_aucc;
                 result.curve = curve.points;
             }
-            result.aucc_interval = params.bootstrap.interval(&ranked, progress, |rows| {
-                cost_curve_ranked(rows, &cost, 2).and_then(|curve| curve.aucc)
-            })?;
+            let area = |rows: Rows<'_>, cost: &[f64]| cost_curve_ranked(rows, cost, 2)?.aucc;
+            result.aucc_interval = if ranked.n_rows() < coarse::MIN_ROWS {
+                params.bootstrap.interval(&ranked, progress, |rows| area(rows, &cost))?
+            } else {
+                let measure =
+                    |drawn: &Drawn<2>| vec![area(drawn.ranked.rows(), &drawn.means[1]).unwrap_or(f64::NAN)];
+                let whole = [area(ranked.rows(), &cost).unwrap_or(f64::NAN)];
+                let coarse = Coarse::new(&ranked, [ranked.outcome(), &cost]);
+                coarse.draw(&params.bootstrap, progress, measure, &whole)?.interval(0, params.bootstrap.level)
+            };
             if result.aucc.is_none() {
                 result.notes.push("aucc: the average effect on value or cost is zero".to_owned());
             }

@@ -34,6 +34,7 @@ mod average_score;
 mod bootstrap;
 mod calibration;
 mod causalml;
+mod coarse;
 mod cost_curve;
 mod doubly_robust;
 mod effect_tree;

@@ -135,6 +135,7 @@ impl Pair {
             residual: ranked.ranked_column(&self.residual),
             arm_residual: ranked.ranked_column(&self.arm_residual),
             truth: self.truth.as_ref().map(|truth| ranked.ranked_column(truth)),
+            residual_variance: None,
         }
     }
 

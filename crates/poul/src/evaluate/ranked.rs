@@ -133,6 +133,38 @@ impl Ranked {
         self.binary
     }
 
+    /// Whether the row at a place of the ranking got the policy.
+    pub(super) fn is_treated(&self, place: usize) -> bool {
+        self.flags[place] & TREATED != 0
+    }
+
+    /// Whether the next place has another score.
+    pub(super) fn is_last_of_tie(&self, place: usize) -> bool {
+        self.flags[place] & LAST_OF_TIE != 0
+    }
+
+    /// The weight of the row at a place of the ranking.
+    pub(super) fn weight_of(&self, place: usize) -> f64 {
+        self.weight.as_ref().map_or(1.0, |weight| weight[place])
+    }
+
+    /// A table of pairs of cells, the treated rows of a bucket and its control rows, in the place of their rows.
+    pub(super) fn of_cells(&self, score: Vec<f64>, outcome: Vec<f64>, mass: Vec<f64>) -> Self {
+        let n_cells = score.len();
+        let flags = (0..n_cells).map(|cell| if cell % 2 == 0 { TREATED } else { LAST_OF_TIE }).collect();
+        Self {
+            order: (0..n_cells as u32).collect(),
+            score,
+            outcome,
+            flags,
+            weight: Some(mass),
+            cluster: None,
+            n_clusters: n_cells,
+            whole_weights: self.whole_weights,
+            binary: self.binary,
+        }
+    }
+
     /// A column of the sample in rank order.
     pub(super) fn ranked_column(&self, column: &[f64]) -> Vec<f64> {
         self.order.iter().map(|row| column[*row as usize]).collect()

@@ -5,6 +5,7 @@
 //! contributes sums of (S + j·d)/(K + j), j = 1…c, which have closed forms; they extend to weights.
 
 use super::bootstrap::Bootstrap;
+use super::coarse::{self, Coarse, Drawn};
 use super::ranked::{Ranked, Rows};
 use crate::{Error, Progress, Result};
 
@@ -62,10 +63,16 @@ pub(super) fn rate_ranked(
     let Some((autoc, qini)) = rate_sums(ranked.rows(), dr_ranked) else {
         return Ok(None);
     };
-    let draws = bootstrap.half_samples(ranked, progress, |rows| {
+    let of = |rows: Rows<'_>, dr_ranked: &[f64]| {
         let (autoc, qini) = rate_sums(rows, dr_ranked).unwrap_or((f64::NAN, f64::NAN));
         vec![autoc, qini]
-    })?;
+    };
+    let draws = if ranked.n_rows() < coarse::MIN_ROWS {
+        bootstrap.half_samples(ranked, progress, |rows| of(rows, dr_ranked))?
+    } else {
+        let measure = |drawn: &Drawn<1>| of(drawn.ranked.rows(), &drawn.means[0]);
+        Coarse::new(ranked, [dr_ranked]).half_samples(bootstrap, progress, measure, &[autoc, qini])?
+    };
     Ok(Some(Rate {
         autoc,
         autoc_se: draws.standard_deviation(0),

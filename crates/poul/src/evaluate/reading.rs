@@ -19,6 +19,8 @@ pub(super) struct Columns {
     pub(super) residual: Vec<f64>,
     pub(super) arm_residual: Vec<f64>,
     pub(super) truth: Option<Vec<f64>>,
+    /// Variance of the residual within what a row stands for, where it stands for many.
+    pub(super) residual_variance: Option<Vec<f64>>,
 }
 
 /// The place of each scalar metric in a reading.
@@ -139,6 +141,9 @@ fn read_rows(rows: Rows<'_>, totals: &Totals, columns: &Columns, set: &mut impl 
         qini.add(row, &top);
         slope.add(row);
         residual.add(row.mass, columns.residual[row.index], columns.arm_residual[row.index], row.score);
+        if let Some(variance) = &columns.residual_variance {
+            residual.add_variance(row.mass, variance[row.index]);
+        }
         score_sum += row.mass * row.score;
     });
     set(Scalar::AtePredicted as usize, (totals.k() > 0.0).then(|| score_sum / totals.k()));

@@ -65,6 +65,13 @@ impl ResidualSums {
         self.arm_squared += mass * arm_residual * arm_residual;
     }
 
+    /// What the residuals of a row that stands for many scatter about their mean.
+    #[inline(always)]
+    pub(super) fn add_variance(&mut self, mass: f64, variance: f64) {
+        self.loss += mass * variance;
+        self.residual_squared += mass * variance;
+    }
+
     pub(super) fn r_loss(&self) -> Option<f64> {
         (self.mass > 0.0).then(|| self.loss / self.mass)
     }

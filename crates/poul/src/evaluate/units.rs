@@ -85,7 +85,7 @@ impl Units {
                 for comparison in 0..n {
                     for unit in 0..n_block {
                         self.each_row(block + unit, |row| {
-                            sums[unit * n + comparison] += value(comparison, row)
+                            sums[unit * n + comparison] += value(comparison, row);
                         });
                     }
                 }

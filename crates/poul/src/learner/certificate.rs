@@ -240,7 +240,7 @@ mod tests {
                 continue;
             }
             let scores = poul.prepare(&policies, &[t], other).unwrap().score(&x, false).unwrap().mean;
-            for outcome in 0..2 {
+            for (outcome, effects) in scores.iter().enumerate() {
                 let h = poul.embeddings(&policies, &[t, other], outcome).unwrap();
                 let moved: Vec<f64> = h
                     .iter()
@@ -252,7 +252,7 @@ mod tests {
                         * distance
                 };
                 let deciles = poul.gains(outcome);
-                for (row, effect) in scores[outcome].iter().enumerate() {
+                for (row, effect) in effects.iter().enumerate() {
                     let effect = f64::from(*effect).abs();
                     let mean = |of: &dyn Fn(usize) -> f64| (of(0) + of(1)) / 2.0;
                     let bounds = [

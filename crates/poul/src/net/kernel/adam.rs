@@ -1,6 +1,6 @@
 //! One step of AdamW over a stretch of weights (Kingma & Ba 2015; decoupled decay, Loshchilov & Hutter 2019).
 
-use super::dispatch::kernels;
+use crate::dispatch::kernels;
 
 /// The step's constants, with the bias corrections folded into the rate and the epsilon.
 #[derive(Clone, Copy, Debug)]

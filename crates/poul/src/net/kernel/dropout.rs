@@ -1,6 +1,6 @@
 //! Dropout masks that are computed, never stored: the fate of an element is a hash of the stream and its position.
 
-use super::dispatch::kernels;
+use crate::dispatch::kernels;
 
 kernels! {
     /// y (+)= x where kept, scaled by `scale`; 0 elsewhere.

@@ -1,7 +1,7 @@
 //! Elementwise functions of one and two matrices, with their derivatives.
 
-use super::dispatch::kernels;
 use super::special::{elu, exp, ln, sigmoid, softplus, tanh};
+use crate::dispatch::kernels;
 
 /// A function of one number. Every derivative is a function of the argument and the value.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,9 +1,7 @@
 //! The arithmetic beneath the tape: loops over slices of `f32`, and matrix products.
 //!
-//! All `unsafe` code of the crate's networks is here: the call of an AVX2 compilation ([`dispatch`]) and the call of
+//! All `unsafe` code of the crate's networks is here: the call of an AVX2 compilation (`crate::dispatch`) and the call of
 //! the matrix product ([`product`]). Sums run in a fixed order, so a result depends only on its input.
-
-mod dispatch;
 
 pub(super) mod adam;
 pub(super) mod dropout;

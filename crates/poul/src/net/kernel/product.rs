@@ -2,8 +2,8 @@
 
 use gemm::Parallelism;
 
-use super::dispatch::kernels;
 use super::rowwise::dot;
+use crate::dispatch::kernels;
 
 /// A row-major matrix, or its transpose.
 #[derive(Clone, Copy)]

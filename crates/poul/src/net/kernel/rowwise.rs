@@ -1,7 +1,7 @@
 //! Loops over the rows of a matrix: dot products, sums, softmax, and rows brought to a common length or scale.
 
-use super::dispatch::kernels;
 use super::special::exp;
+use crate::dispatch::kernels;
 
 /// Partial sums kept apart in a dot product: two AVX2 registers.
 const N_LANES: usize = 16;

@@ -10,7 +10,7 @@ macro_rules! kernels {
         fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $output:ty)? $body:block
     )*) => {$(
         $(#[$meta])*
-        pub(in crate::net) fn $name($($arg: $type),*) $(-> $output)? {
+        pub(crate) fn $name($($arg: $type),*) $(-> $output)? {
             #[inline(always)]
             fn body($($arg: $type),*) $(-> $output)? $body
 
@@ -31,4 +31,4 @@ macro_rules! kernels {
     )*};
 }
 
-pub(super) use kernels;
+pub(crate) use kernels;
