@@ -4,12 +4,12 @@ PYTHON ?= python3
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help test format lint rust docs metrics bench peers clean
+.PHONY: help test format lint rust docs metrics python python-clients bench peers clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
-test: format lint rust docs metrics ## everything CI runs: formatting, lints, tests, docs, comparison with other packages
+test: format lint rust docs metrics python ## everything CI runs: formatting, lints, tests, docs, comparison with other packages, Python
 
 format: ## check formatting
 	$(CARGO) fmt --all --check
@@ -28,6 +28,19 @@ metrics: ## compare every named metric with causalml and scikit-uplift, where Py
 	@$(PYTHON) tests/metrics/compare.py --venv target/metrics-venv --binary target/debug/examples/metrics_json; \
 	status=$$?; \
 	if [ $$status -eq 77 ]; then echo "SKIPPED: comparison with causalml and scikit-uplift (could not be installed here)"; \
+	else exit $$status; fi
+
+python: ## build the Python package, install it and run its tests and types, where Python can install what they need
+	$(CARGO) build --workspace --locked
+	@$(PYTHON) python/check.py --venv target/python-venv; \
+	status=$$?; \
+	if [ $$status -eq 77 ]; then echo "SKIPPED: the Python package (its tests' packages could not be installed here)"; \
+	else exit $$status; fi
+
+python-clients: ## the Python package as EconML and DoWhy use it, where Python can install them
+	@$(PYTHON) python/check.py --venv target/python-clients-venv --clients; \
+	status=$$?; \
+	if [ $$status -eq 77 ]; then echo "SKIPPED: EconML and DoWhy (could not be installed here)"; \
 	else exit $$status; fi
 
 bench: ## speed of reading, of the metrics, of training and of scoring; quality on simulated worlds
