@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ._errors import ArgumentError, InputError, UsageError
@@ -14,25 +14,29 @@ from ._poul import Column, Frame
 class Arrays:
     """Outcomes, treatment and features as the columns of one frame, and the roles they play."""
 
-    def __init__(self, Y: Any, T: Any, X: Any, *, features: Sequence[str] | None = None, **others: Any) -> None:
+    def __init__(
+        self, Y: Any, T: Any, X: Any, *, names: Mapping[str, Sequence[str]] | None = None, **others: Any
+    ) -> None:
         parts = {"Y": Y, "T": T, "X": X, **{name: value for name, value in others.items() if value is not None}}
         for name in ("Y", "T", "X"):
             if parts[name] is None:
                 hint = "fit(Y, T, X=X) takes outcomes, treatments and features; fit(frame) a table with roles"
                 raise ArgumentError(f"`{name}` is missing", hint)
         check_aligned(parts)
-        outcomes = columns_of("Y", Y)
-        treatment = [_whole(column) for column in columns_of("T", T)]
-        features_ = columns_of("X", X, features)
+        # Arrays without names have those of training, where there was one.
+        named = names or {}
+        outcomes = columns_of("Y", Y, named.get("Y"))
+        treatment = [_whole(column) for column in columns_of("T", T, named.get("T"))]
+        features = columns_of("X", X, named.get("X"))
         self.roles: dict[str, Any] = {
             "outcome": [name for name, _ in outcomes],
-            "features": [name for name, _ in features_],
+            "features": [name for name, _ in features],
         }
         if len(treatment) == 1:
             self.roles["treatment"] = treatment[0][0]
         else:
             self.roles["treatment_columns"] = [name for name, _ in treatment]
-        columns = [*outcomes, *treatment, *features_]
+        columns = [*outcomes, *treatment, *features]
         for role, name in (("weight", "sample_weight"), ("cluster", "groups")):
             if name in parts:
                 columns.append((name, parts[name]))
@@ -46,7 +50,10 @@ class Arrays:
 
         if len(self.treatment) != 1:
             return None
-        labels = [label(value) for value in np.unique(np.asarray(self.treatment[0][1]))]
+        try:
+            labels = [label(value) for value in np.unique(np.asarray(self.treatment[0][1]))]
+        except TypeError:  # Missing treatments, which are told when they are read.
+            return None
         for name in ("0", "control"):
             if name in labels:
                 return name
@@ -55,11 +62,7 @@ class Arrays:
 
 def features_frame(X: Any, names: Sequence[str]) -> Frame:
     """Features to score. An array without names has them in the order of training."""
-    if getattr(X, "ndim", None) is not None and not hasattr(X, "columns"):
-        columns = columns_of("X", X, names)
-    else:
-        columns = columns_of("X", X)
-    return frame_of(columns)
+    return frame_of(columns_of("X", X, names))
 
 
 def policy_of(value: Any, columns: Sequence[str]) -> str:
@@ -83,9 +86,9 @@ def columns_of(role: str, values: Any, names: Sequence[str] | None = None) -> li
         return [(name, values[name].to_numpy()) for name in known]
     if hasattr(values, "column_names"):
         return [(name, values[name].to_numpy()) for name in values.column_names]
-    name = getattr(values, "name", None)
-    array = values if name is not None else np.asarray(values)
-    if getattr(array, "ndim", 1) == 1:
+    name = getattr(values, "name", None) or None
+    array = values if hasattr(values, "iloc") else np.asarray(values)
+    if array.ndim == 1:
         return [(str(name) if name is not None else names[0] if names else role, array)]
     if array.ndim != 2:
         raise InputError(f"`{role}` has {array.ndim} dimensions", "give one or two: rows, or rows × columns")

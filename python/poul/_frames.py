@@ -191,10 +191,12 @@ def _to_pandas(frame: Frame) -> Any:
 
 
 def with_index(result: Any, like: Any, kind: Kind) -> Any:
-    """Effects of a pandas frame keep its index, each row's as often as it has effects, so that they can be assigned."""
-    if kind != "pandas" or len(like) == 0 or len(result) % len(like):
+    """Effects of a pandas frame keep the index of their rows, so that they can be assigned to it."""
+    if kind != "pandas":
         return result
-    return result.set_index(like.index.repeat(len(result) // len(like)))
+    if "row" in result.columns and "row" not in like.columns:
+        return result.set_index(like.index.take(result["row"].to_numpy()))
+    return result.set_index(like.index.repeat(len(result) // max(len(like), 1)))
 
 
 def path_or_none(path: Any, argument: str) -> str | None:

@@ -408,7 +408,9 @@ class Learner:
             found = model.effect(frame, to_json(request), listener, set_, out)
         if isinstance(found, int):
             return out
-        return with_index(give(found, kind), data, kind)
+        result = give(found, kind)
+        # Of rows that a filter left out nothing is known where ids stand for row numbers.
+        return result if population is not None and "row" not in found.column_names else with_index(result, data, kind)
 
     def effect_interval(
         self, X: Any = None, *, T0: Any = None, T1: Any = None, alpha: float = 0.05
@@ -421,7 +423,7 @@ class Learner:
 
     def ate(self, X: Any = None, *, T0: Any = None, T1: Any = None) -> Any:
         """The mean effect over the rows of ``X``: a number, or one for each outcome."""
-        return self._array_effects(X, T0, T1, None)[0].mean(axis=0)
+        return self._array_effects(X, T0, T1, None)[0].mean(axis=0, dtype="float64")
 
     def _array_effects(self, X: Any, T0: Any, T1: Any, level: float | None) -> tuple[Any, Any, Any]:
         """Effects and bounds, rows × outcomes; of one outcome, rows."""
@@ -472,10 +474,13 @@ class Learner:
         self._check_roles(roles, "evaluate")
         own = roles_of(roles)
         if T is not None or Y is not None:
-            arrays = _arrays.Arrays(
-                Y if Y is not None else data, T, X, features=None if hasattr(X, "columns") else self.feature_names_in_
-            )
-            frame = arrays.frame
+            fitted = self.manifest_["roles"]
+            names = {
+                "Y": self.outcomes_,
+                "T": fitted["treatment_columns"] or [fitted["treatment"] or "policy"],
+                "X": self.feature_names_in_,
+            }
+            frame = _arrays.Arrays(Y if Y is not None else data, T, X, names=names).frame
         else:
             frame, _ = take(data)
         set_, _ = self._policies_beside(model, policies, contexts)
@@ -594,11 +599,15 @@ def load(path: str | os.PathLike[str]) -> Learner:
     """
     model = _poul.Model.load(os.fspath(path))
     manifest = json.loads(model.manifest())
-    roles = {("outcomes" if name == "outcome" else name): value or None for name, value in manifest["roles"].items()}
-    roles["design"] = manifest["roles"]["design"]
-    settings = {**manifest["settings"]["model"], **manifest["settings"]["training"]}
-    parameters = {**roles, **settings, "seed": manifest["seed"], "preset": manifest["settings"].get("preset")}
-    name = manifest["learner"]
+    name, stored = manifest["learner"], manifest["settings"]
+    parameters: dict[str, Any] = {"seed": manifest["seed"], "preset": stored.get("preset")}
+    for role, value in manifest["roles"].items():
+        role = "outcomes" if role == "outcome" else role
+        if role in ROLES and value:
+            parameters[role] = value
+    for setting, value in (*stored["model"].items(), *stored["training"].items()):
+        if table_of(name, setting) is not None:
+            parameters[setting] = value
     learner = Poul(**parameters) if name == "poul" else Learner(name, **parameters)
     learner._model = model
     return learner

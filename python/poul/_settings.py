@@ -94,7 +94,8 @@ def table_of(learner: str, name: str) -> str | None:
 
 
 def check_names(learner: str, names: Mapping[str, Any], arguments: tuple[str, ...], where: str) -> None:
-    """Every name is a setting of the learner."""
+    """There is such a learner, and every name is a setting of it."""
+    defaults(learner)
     for name in names:
         if table_of(learner, name) is None:
             known = [*arguments, *(entry for table in defaults(learner).values() for entry in table)]

@@ -94,8 +94,9 @@ impl Column {
         missing: Option<&[u8]>,
     ) -> PyResult<Self> {
         let mut found: Option<(Cell, usize)> = None;
-        let is_missing =
-            |row: usize, value: &Bound<'_, PyAny>| value.is_none() || missing.is_some_and(|m| m[row] != 0);
+        let is_missing = |row: usize, value: &Bound<'_, PyAny>| {
+            value.is_none() || missing.and_then(|marks| marks.get(row)).is_some_and(|mark| *mark != 0)
+        };
         for (row, value) in values.iter().enumerate() {
             if is_missing(row, value) {
                 continue;

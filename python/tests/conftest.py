@@ -24,7 +24,7 @@ def rides(tmp_path_factory: pytest.TempPathFactory) -> poul.Simulation:
 @pytest.fixture(scope="session")
 def model(rides: poul.Simulation) -> poul.Poul:
     """A model of it."""
-    learner = poul.Poul(outcomes=rides.outcomes, control="control", id="user_id", **QUICK)
+    learner = poul.Poul(outcomes=rides.outcomes, control="control", **QUICK)
     return learner.fit(rides.train, policies=rides.policies)
 
 

@@ -44,7 +44,7 @@ def both(command_line: str, rides: poul.Simulation, model: poul.Poul, tmp_path_f
     folder = tmp_path_factory.mktemp("both")
     (folder / "poul.toml").write_text(TOML)
     run(command_line, "fit", rides.train, "--policies", rides.policies, "--outcome", "gmv,cost", "--control", "control",
-        "--id", "user_id", "--config", folder / "poul.toml", "--out", folder / "cli.poul")  # fmt: skip
+        "--config", folder / "poul.toml", "--out", folder / "cli.poul")  # fmt: skip
     model.save(folder / "python.poul")
     return folder / "cli.poul", folder / "python.poul"
 
@@ -89,18 +89,18 @@ def test_loaded_models_know_their_parameters(both: tuple[Path, Path]) -> None:
 
 def test_a_comparison_is_the_same_everywhere(command_line: str, rides: poul.Simulation, tmp_path) -> None:
     run(command_line, "compare", rides.train, "--test", rides.test, "--policies", rides.policies, "--outcome", "gmv",
-        "--exclude", "cost,user_id", "--control", "control", "--learner", "ridge,constant", "--draws", "20",
+        "--exclude", "cost", "--control", "control", "--learner", "ridge,constant", "--draws", "20",
         "--truth", rides.truth, "--json", tmp_path / "c.json", "--work", tmp_path / "work")  # fmt: skip
     theirs = json.loads((tmp_path / "c.json").read_text())
     ours = poul.compare(
         rides.train, ["ridge", "constant"], test=rides.test, policies=rides.policies, outcomes="gmv",
-        exclude=["cost", "user_id"], control="control", draws=20, truth=rides.truth,
+        exclude="cost", control="control", draws=20, truth=rides.truth,
     )  # fmt: skip
     assert ours.to_dict() == theirs
 
 
 def test_threads_do_not_matter(model: poul.Poul, rides: poul.Simulation) -> None:
-    one = poul.Poul(outcomes=rides.outcomes, control="control", id="user_id", threads=1, **QUICK)
+    one = poul.Poul(outcomes=rides.outcomes, control="control", threads=1, **QUICK)
     one.fit(rides.train, policies=rides.policies)
     assert one._fitted().to_bytes() == model._fitted().to_bytes()
     found = [m.effect(rides.test, policy="T1").to_pandas()["effect_gmv"].to_numpy() for m in (one, model)]

@@ -81,7 +81,7 @@ def test_learners_side_by_side(rides: poul.Simulation) -> None:
         test=pd.read_parquet(rides.test),
         policies=rides.policies,
         outcomes="gmv",
-        exclude=["cost", "user_id"],
+        exclude="cost",
         control="control",
         truth=rides.truth,
         draws=20,
