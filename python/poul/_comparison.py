@@ -96,7 +96,7 @@ def compare(
     draws: int = 200,
     level: float = 0.9,
     strata_table: Any = None,
-    encoder: Mapping[str, Any] | None = None,
+    data_encoder: Mapping[str, Any] | None = None,
     seed: int = 3407,
     threads: int | None = None,
     memory: str | None = None,
@@ -125,7 +125,7 @@ def compare(
         "fit": {
             "roles": roles_of(roles),
             "learner": None,
-            "encoder": dict(encoder or {}),
+            "encoder": dict(data_encoder or {}),
             "contexts": None if policies is not None else context_weights(contexts),
             "seed": seed,
             "memory": memory,

@@ -50,8 +50,8 @@ class Learner:
         How assignment happened: `randomized`, `stratified` or `observational`.
     policies, contexts
         Defaults for :meth:`fit`.
-    preset, encoder
-        A named set of defaults; settings of the encoder.
+    preset, data_encoder
+        A named set of defaults; how features become numbers: the settings of ``[data.encoder]``.
     seed
         The root of all random streams: the same seed gives the same model on any number of threads.
     threads, memory
@@ -96,7 +96,7 @@ class Learner:
         policies: PoliciesLike | None = None,
         contexts: Mapping[str, float] | str | os.PathLike[str] | None = None,
         preset: str | None = None,
-        encoder: Mapping[str, Any] | None = None,
+        data_encoder: Mapping[str, Any] | None = None,
         seed: int = 3407,
         threads: int | None = None,
         memory: str | None = None,
@@ -122,7 +122,7 @@ class Learner:
         self.policies = policies
         self.contexts = contexts
         self.preset = preset
-        self.encoder = encoder
+        self.data_encoder = data_encoder
         self.seed = seed
         self.threads = threads
         self.memory = memory
@@ -266,7 +266,7 @@ class Learner:
             "roles": request_roles,
             "learner": self.name,
             "settings": settings_of(self.name, {name: getattr(self, name) for name in self._given()}, self.preset),
-            "encoder": dict(self.encoder or {}),
+            "encoder": dict(self.data_encoder or {}),
             "contexts": None if policies is not None else context_weights(contexts),
             "seed": self.seed,
             "memory": self.memory,
@@ -556,7 +556,7 @@ class Poul(Learner):
         policies: PoliciesLike | None = None,
         contexts: Mapping[str, float] | str | os.PathLike[str] | None = None,
         preset: str | None = None,
-        encoder: Mapping[str, Any] | None = None,
+        data_encoder: Mapping[str, Any] | None = None,
         seed: int = 3407,
         threads: int | None = None,
         memory: str | None = None,
@@ -583,7 +583,7 @@ class Poul(Learner):
             policies=policies,
             contexts=contexts,
             preset=preset,
-            encoder=encoder,
+            data_encoder=data_encoder,
             seed=seed,
             threads=threads,
             memory=memory,

@@ -112,15 +112,15 @@ impl Column {
         let array: ArrayRef = match found.map(|(cell, _)| cell) {
             None => arrow_array::new_null_array(&DataType::Null, values.len()),
             Some(Cell::Text) => {
-                let texts = cells.map(|cell| cell.map(|cell| cell.extract::<String>()).transpose());
+                let texts = cells.map(|cell| cell.map(PyAnyMethods::extract::<String>).transpose());
                 Arc::new(texts.collect::<PyResult<StringArray>>()?)
             }
             Some(Cell::Boolean) => {
-                let flags = cells.map(|cell| cell.map(|cell| cell.is_truthy()).transpose());
+                let flags = cells.map(|cell| cell.map(PyAnyMethods::is_truthy).transpose());
                 Arc::new(flags.collect::<PyResult<BooleanArray>>()?)
             }
             Some(Cell::Number) => {
-                let numbers = cells.map(|cell| cell.map(|cell| cell.extract::<f64>()).transpose());
+                let numbers = cells.map(|cell| cell.map(PyAnyMethods::extract::<f64>).transpose());
                 Arc::new(numbers.collect::<PyResult<Float64Array>>()?)
             }
         };
@@ -156,7 +156,7 @@ impl Column {
     }
 
     pub(crate) fn n_rows(&self) -> usize {
-        self.chunks.iter().map(|chunk| chunk.len()).sum()
+        self.chunks.iter().map(Array::len).sum()
     }
 }
 

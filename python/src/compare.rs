@@ -51,6 +51,7 @@ struct Contestant {
 /// Compares learners on the same test rows; JSON.
 #[pyfunction]
 #[pyo3(signature = (frame, request, listener, policies=None, test=None, truth=None, strata_table=None))]
+#[expect(clippy::too_many_arguments, reason = "the keywords of a Python function")]
 pub(crate) fn compare(
     py: Python<'_>,
     frame: &Frame,

@@ -18,6 +18,7 @@ use crate::work;
 /// Fits a model. `request` is JSON: see `FitSettings`.
 #[pyfunction]
 #[pyo3(signature = (frame, request, listener, policies=None, baseline=Vec::new(), strata_table=None, warm_start=None))]
+#[expect(clippy::too_many_arguments, reason = "the keywords of a Python function")]
 pub(crate) fn fit(
     py: Python<'_>,
     frame: &Frame,

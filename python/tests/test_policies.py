@@ -76,11 +76,11 @@ def test_mistakes_are_told(policies: poul.Policies) -> None:
 
 def test_a_policy_that_nobody_has_run_is_scored(model: poul.Poul, rides: poul.Simulation) -> None:
     run = model.policies_
-    half = {context: {action: 0.5 for action in ("none",)} for context in run.contexts}
-    assert half
-    first, second = ({c: a for (c, a), mass in run.mixture(name).items() if mass > 0} for name in ("T1", "T2"))
-    contexts = sorted(run.contexts)
-    mixed = {c: (first if i % 2 else second).get(c, "none") for i, c in enumerate(contexts)}
+    mixed: dict[str, dict[str, float]] = {}
+    for name in ("T1", "T2"):
+        for (context, action), mass in run.mixture(name).items():
+            actions = mixed.setdefault(context, {})
+            actions[action] = actions.get(action, 0) + 0.5 * mass / run.contexts[context]
     found = model.effect(rides.test, policies={"mixed": mixed}).to_pandas()
     assert set(found["policy"]) == {"mixed"} and np.isfinite(found["effect_gmv"]).all()
     (support,) = model.support(policies={"mixed": mixed})
