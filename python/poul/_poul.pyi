@@ -4,7 +4,21 @@ from os import PathLike
 from typing import Any, Protocol, final
 
 __version__: str
-__all__: list[str]
+__all__ = [
+    "Column",
+    "Frame",
+    "Model",
+    "PolicySet",
+    "__version__",
+    "compare",
+    "context_weights",
+    "evaluate_columns",
+    "fit",
+    "learners",
+    "nearest_name",
+    "settings",
+    "simulate",
+]
 
 class _Listener(Protocol):
     def start(self, stage: str, unit: str, total: int | None) -> None: ...

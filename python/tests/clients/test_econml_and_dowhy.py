@@ -46,7 +46,7 @@ def test_dowhy_estimates_and_refutes(name: str) -> None:
     common = refute_random_common_cause(data, estimand, estimate, num_simulations=2, random_state=0)
     assert abs(common.new_effect - estimate.value) < 0.5
     placebo = refute_placebo_treatment(
-        data, estimand, estimate, placebo_type="permute", num_simulations=2, random_state=np.random.RandomState(0)
+        data, estimand, estimate, treatment_names=["t"], placebo_type="permute", num_simulations=2, random_state=np.random.RandomState(0)
     )
     assert abs(placebo.new_effect) < 0.5, placebo.new_effect
 
