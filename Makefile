@@ -4,12 +4,12 @@ PYTHON ?= python3
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help test format lint rust docs metrics instructions browser bench peers clean
+.PHONY: help test format lint rust docs metrics instructions browser python python-clients bench peers clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
-test: format lint rust docs metrics instructions browser ## everything CI runs: formatting, lints, tests, docs, other packages, counts, reports in a browser
+test: format lint rust docs metrics instructions browser python ## everything CI runs: formatting, lints, tests, docs, other packages, counts, reports in a browser, Python
 
 format: ## check formatting
 	$(CARGO) fmt --all --check
@@ -45,6 +45,19 @@ browser: ## open reports in headless Chromium, where there is one or apt-get can
 	@$(PYTHON) tests/browser/report.py --binary target/debug/poul --pages target/browser --out target/browser; \
 	status=$$?; \
 	if [ $$status -eq 77 ]; then echo "SKIPPED: reports in a browser (there is no Chromium, and it could not be installed here)"; \
+	else exit $$status; fi
+
+python: ## build the Python package, install it and run its tests and types, where Python can install what they need
+	$(CARGO) build --workspace --locked
+	@$(PYTHON) python/check.py --venv target/python-venv; \
+	status=$$?; \
+	if [ $$status -eq 77 ]; then echo "SKIPPED: the Python package (its tests' packages could not be installed here)"; \
+	else exit $$status; fi
+
+python-clients: ## the Python package as EconML and DoWhy use it, where Python can install them
+	@$(PYTHON) python/check.py --venv target/python-clients-venv --clients; \
+	status=$$?; \
+	if [ $$status -eq 77 ]; then echo "SKIPPED: EconML and DoWhy (could not be installed here)"; \
 	else exit $$status; fi
 
 bench: ## speed of reading, of the metrics, of training and of scoring; quality on simulated worlds

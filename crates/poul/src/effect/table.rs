@@ -58,6 +58,34 @@ impl EffectTable<'_> {
         let z = self.interval.map(|level| self.half_width(level)).transpose()?;
         let layout = Layout::new(self, source)?;
         let mut writer = TableWriter::create(path, Arc::clone(&layout.schema))?;
+        self.each(source, &layout, z, progress, |batch| writer.write(&batch))?;
+        let n_rows = writer.finish()?;
+        progress.finish();
+        Ok(n_rows)
+    }
+
+    /// As [`write`](Self::write), to memory.
+    pub fn collect(&self, source: &Source, progress: &dyn Progress) -> Result<(SchemaRef, Vec<RecordBatch>)> {
+        let z = self.interval.map(|level| self.half_width(level)).transpose()?;
+        let layout = Layout::new(self, source)?;
+        let mut batches = Vec::new();
+        self.each(source, &layout, z, progress, |batch| {
+            batches.push(batch);
+            Ok(())
+        })?;
+        progress.finish();
+        Ok((layout.schema, batches))
+    }
+
+    /// Scores the rows and hands the effects to `sink`, batch after batch.
+    fn each(
+        &self,
+        source: &Source,
+        layout: &Layout,
+        z: Option<f32>,
+        progress: &dyn Progress,
+        mut sink: impl FnMut(RecordBatch) -> Result<()> + Send,
+    ) -> Result<()> {
         let mut pieces = Pieces::new(self, source, z.is_some())?;
         progress.start("Scoring", "rows", source.n_rows());
         let mut ready: Option<Piece> = None;
@@ -66,7 +94,7 @@ impl EffectTable<'_> {
             let n_written = written.as_ref().map_or(0, |piece| piece.rows.len());
             // One thread writes what was scored while the others score what comes next.
             let (wrote, next) = rayon::join(
-                || written.map_or(Ok(()), |piece| writer.write(&layout.batch(piece, z)?)),
+                || written.map_or(Ok(()), |piece| sink(layout.batch(piece, z)?)),
                 || pieces.next_piece(),
             );
             wrote?;
@@ -79,10 +107,8 @@ impl EffectTable<'_> {
                 break;
             }
         }
-        let n_rows = writer.finish()?;
-        progress.finish();
         pieces.unseen.notes(self.encoder).iter().for_each(|note| progress.warn(note));
-        Ok(n_rows)
+        Ok(())
     }
 
     fn half_width(&self, level: f64) -> Result<f32> {

@@ -21,7 +21,15 @@ const MAX_HEADER: u64 = 100_000_000;
 
 /// Writes a model file.
 pub(super) fn write(path: &Path, manifest: &Manifest, tensors: &[Tensor<'_>]) -> Result<()> {
-    let failed = |what: String| Error::other(format!("cannot store the model: {what}")).file(path);
+    let bytes = bytes(manifest, tensors).map_err(|error| error.file(path))?;
+    let mut file = AtomicFile::create(path)?;
+    file.write_all(&bytes).map_err(|error| Error::output(path, error))?;
+    file.commit()
+}
+
+/// The content of a model file.
+pub(super) fn bytes(manifest: &Manifest, tensors: &[Tensor<'_>]) -> Result<Vec<u8>> {
+    let failed = |what: String| Error::other(format!("cannot store the model: {what}"));
     for tensor in tensors {
         let n_values: usize = tensor.shape.iter().product();
         if n_values != tensor.values.len() {
@@ -35,10 +43,7 @@ pub(super) fn write(path: &Path, manifest: &Manifest, tensors: &[Tensor<'_>]) ->
     // One key: the order of a hash map cannot show.
     let metadata = [(KEY.to_owned(), manifest.to_text()?)].into_iter().collect();
     let views = tensors.iter().map(|tensor| (tensor.name.as_str(), Bytes::of(tensor)));
-    let bytes = safetensors::serialize(views, Some(metadata)).map_err(|error| failed(error.to_string()))?;
-    let mut file = AtomicFile::create(path)?;
-    file.write_all(&bytes).map_err(|error| Error::output(path, error))?;
-    file.commit()
+    safetensors::serialize(views, Some(metadata)).map_err(|error| failed(error.to_string()))
 }
 
 /// The bytes of a file, if it begins like a model: a large table that was named by mistake is not read.

@@ -60,6 +60,11 @@ impl Model {
         container::write(path.as_ref(), &self.manifest, &self.effects.tensors())
     }
 
+    /// The content of the file that [`save`](Self::save) writes.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        container::bytes(&self.manifest, &self.effects.tensors())
+    }
+
     /// Reads a model of this version or any older one.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use super::builder::PolicySetBuilder;
 use super::distance::SAME_MIXTURE;
-use super::read;
 use super::set::PolicySet;
 use super::weights::ContextWeights;
+use super::{json_form, read};
 use crate::{Error, Kind, Result};
 
 /// Weights that differ by less than this were rounded when they were written.
@@ -41,13 +42,21 @@ impl PolicySet {
     /// As [`read`](Self::read) and [`union`](Self::union) in one, except that a file may also consist of
     /// policies that name no context but `*`.
     pub fn read_beside(&self, path: &Path, contexts: Option<&Path>) -> Result<PolicySet> {
-        let mut builder = read::builder(path, contexts)?;
+        self.beside(read::builder(path, contexts)?).map_err(|error| error.file(path))
+    }
+
+    /// As [`read_beside`](Self::read_beside), of the human form in JSON; `file` is named in errors.
+    pub fn from_json_beside(&self, text: &str, file: &Path) -> Result<PolicySet> {
+        self.beside(json_form::builder(text, file)?).map_err(|error| error.file(file))
+    }
+
+    fn beside(&self, mut builder: PolicySetBuilder) -> Result<PolicySet> {
         if builder.weights.is_none() {
             let ours = self.contexts.iter().zip(&self.weights).map(|(name, weight)| (name.clone(), *weight));
             builder.replace_weights(&ContextWeights::from_map(&ours.collect()));
             builder.weights_apart = false;
         }
-        self.union(&builder.build()?).map_err(|error| error.file(path))
+        self.union(&builder.build()?)
     }
 
     fn check_contexts_of(&self, other: &PolicySet) -> Result<()> {

@@ -1,0 +1,113 @@
+//! The fitted model.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use poul::{Error, model};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use serde_json::json;
+
+use crate::effect::{self, EffectRequest};
+use crate::evaluate;
+use crate::failure::guarded;
+use crate::frame::Frame;
+use crate::policies::PolicySet;
+use crate::settings::parse;
+
+/// A fitted model.
+#[pyclass(frozen, module = "poul._poul")]
+pub(crate) struct Model {
+    pub(crate) model: Arc<model::Model>,
+}
+
+#[pymethods]
+impl Model {
+    /// Reads a model file.
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        guarded(py, || model::Model::load(path)).map(Self::of)
+    }
+
+    /// Reads the content of a model file.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
+        guarded(py, || model::Model::from_bytes(bytes)).map(Self::of)
+    }
+
+    /// Writes a model file.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        guarded(py, || self.model.save(path))
+    }
+
+    /// The content of a model file.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        guarded(py, || self.model.to_bytes()).map(|bytes| PyBytes::new(py, &bytes))
+    }
+
+    /// What the model says of itself, as JSON.
+    fn manifest(&self, py: Python<'_>) -> PyResult<String> {
+        guarded(py, || self.model.manifest().to_text())
+    }
+
+    /// The policies it was fitted with.
+    #[getter]
+    fn policies(&self) -> PolicySet {
+        PolicySet { set: self.model.manifest().policies.clone() }
+    }
+
+    /// How well the training data support policies, as JSON.
+    fn support(&self, py: Python<'_>, policies: &PolicySet, names: Vec<String>) -> PyResult<String> {
+        guarded(py, || {
+            let places = names.iter().map(|name| policies.set.require(name));
+            let places = places.collect::<poul::Result<Vec<usize>>>()?;
+            let support = self.model.support(&policies.set, &places).into_iter().map(|one| {
+                json!({
+                    "policy": one.policy, "nearest": one.nearest, "distance": one.distance, "rows": one.rows,
+                    "unseen_share": one.unseen_share,
+                })
+            });
+            Ok(serde_json::Value::from(support.collect::<Vec<_>>()).to_string())
+        })
+    }
+
+    /// The effects of policies on the rows of a table: a table, or the number of rows written to `out`.
+    #[pyo3(signature = (frame, request, listener, policies=None, out=None))]
+    fn effect<'py>(
+        &self,
+        py: Python<'py>,
+        frame: &Frame,
+        request: &str,
+        listener: &Bound<'_, PyAny>,
+        policies: Option<&PolicySet>,
+        out: Option<PathBuf>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let request: EffectRequest = guarded(py, || parse(request))?;
+        effect::effect(py, self, frame, &request, policies, out, listener)
+    }
+
+    /// Measures the model's effects on the rows of a table; JSON.
+    #[pyo3(signature = (frame, request, listener, policies=None))]
+    fn evaluate(
+        &self,
+        py: Python<'_>,
+        frame: &Frame,
+        request: &str,
+        listener: &Bound<'_, PyAny>,
+        policies: Option<&PolicySet>,
+    ) -> PyResult<String> {
+        let request = guarded(py, || parse(request))?;
+        evaluate::by_model(py, self, frame, &request, policies, listener)
+    }
+}
+
+impl Model {
+    pub(crate) fn of(model: model::Model) -> Self {
+        Self { model: Arc::new(model) }
+    }
+}
+
+/// A value as JSON.
+pub(crate) fn to_json(value: &impl serde::Serialize) -> poul::Result<String> {
+    serde_json::to_string(value).map_err(|error| Error::other(format!("cannot write JSON: {error}")))
+}

@@ -1,0 +1,58 @@
+//! The effects of a model on rows, batch after batch.
+
+use arrow_array::{Array, ArrayRef};
+use poul::Result;
+use poul::data::Unseen;
+use poul::effect::Scores;
+use poul::model::{Answer, Model};
+use poul::net::DenseRows;
+
+/// Pairs of row and policy scored together, about.
+const BLOCK_PAIRS: usize = 1 << 19;
+
+/// Effects as they are predicted, batch after batch.
+pub(crate) struct Predicted<'a> {
+    model: &'a Model,
+    answer: &'a Answer<'a>,
+    /// The place of each outcome among the model's.
+    outcomes: Vec<usize>,
+    /// For each outcome and target a column.
+    values: Vec<Vec<f64>>,
+    encoded: Vec<f32>,
+    pub(crate) unseen: Unseen,
+}
+
+impl<'a> Predicted<'a> {
+    pub(crate) fn new(model: &'a Model, answer: &'a Answer<'a>, outcomes: Vec<usize>) -> Self {
+        let values = vec![Vec::new(); outcomes.len() * answer.asked.targets.len()];
+        Self { model, answer, outcomes, values, encoded: Vec::new(), unseen: Unseen::default() }
+    }
+
+    pub(crate) fn add(&mut self, features: &[ArrayRef]) -> Result<()> {
+        let encoder = &self.model.manifest().encoder;
+        let (width, n_rows) = (encoder.width(), features.first().map_or(0, Array::len));
+        self.encoded.resize(n_rows * width, 0.0);
+        encoder.encode_counting(features, &mut self.encoded, &mut self.unseen)?;
+        let n_targets = self.answer.asked.targets.len();
+        let block_rows = (BLOCK_PAIRS / n_targets).max(64);
+        for block in self.encoded.chunks(block_rows * width) {
+            let Scores { mean, .. } = self.answer.scorer.score(&DenseRows::new(block, width)?, false)?;
+            for (outcome, columns) in self.outcomes.iter().zip(self.values.chunks_mut(n_targets)) {
+                for (target, column) in columns.iter_mut().enumerate() {
+                    let own = mean[*outcome].iter().skip(target).step_by(n_targets);
+                    column.extend(own.map(|effect| f64::from(*effect)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Policy, outcome and effects.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = (usize, usize, &[f64])> {
+        let targets = &self.answer.asked.targets;
+        self.values
+            .iter()
+            .enumerate()
+            .map(|(place, values)| (targets[place % targets.len()], place / targets.len(), values.as_slice()))
+    }
+}

@@ -1,0 +1,99 @@
+//! Settings as they come from Python, as JSON of the tables of `poul.toml`; and what can be set, by learner.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use poul::data::{Budget, EncoderParams, Roles};
+use poul::effect::Settings;
+use poul::model::{LEARNERS, learner};
+use poul::policy::exposure_weights;
+use poul::{Error, Result};
+use pyo3::prelude::*;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::failure::guarded;
+
+/// What every fit needs beside the table and the policies.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FitSettings {
+    pub(crate) roles: Roles,
+    pub(crate) learner: Option<String>,
+    #[serde(default)]
+    pub(crate) settings: Settings,
+    #[serde(default)]
+    pub(crate) encoder: EncoderParams,
+    /// Context weights for policies that come from the data.
+    #[serde(default)]
+    pub(crate) contexts: Option<BTreeMap<String, f64>>,
+    pub(crate) seed: u64,
+    #[serde(default)]
+    pub(crate) memory: Option<String>,
+    #[serde(default)]
+    pub(crate) threads: Option<usize>,
+}
+
+/// Settings from JSON.
+pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T> {
+    serde_json::from_str(text).map_err(|error| {
+        // The place in JSON that nobody wrote says nothing.
+        let what = error.to_string();
+        let what = what.rsplit_once(" at line ").map_or(what.as_str(), |(what, _)| what);
+        Error::usage(what.to_owned()).at("settings").source(error)
+    })
+}
+
+/// The memory budget asked for.
+pub(crate) fn budget(memory: Option<&str>) -> Result<Budget> {
+    match memory {
+        Some(text) => text.parse(),
+        None => Ok(Budget::default()),
+    }
+}
+
+/// Every learner and what it is.
+#[pyfunction]
+pub(crate) fn learners() -> Vec<(&'static str, &'static str)> {
+    LEARNERS.iter().map(|learner| (learner.name, learner.summary)).collect()
+}
+
+/// What can be set of a learner, with its defaults: JSON of `{"model": {…}, "training": {…}}`.
+#[pyfunction]
+#[pyo3(signature = (name, preset=None))]
+pub(crate) fn settings(py: Python<'_>, name: &str, preset: Option<String>) -> PyResult<String> {
+    guarded(py, || {
+        let learner = learner(name)?;
+        let mut settled = (learner.settle)(&Settings { preset, ..Settings::default() })?;
+        // Written only where they are set.
+        let phases = Settings {
+            training: [("phases".to_owned(), json!([]))].into_iter().collect(),
+            ..Settings::default()
+        };
+        if (learner.settle)(&phases).is_ok() {
+            settled.training.entry("phases").or_insert(json!([]));
+        }
+        let tables =
+            json!({ "model": Value::Object(settled.model), "training": Value::Object(settled.training) });
+        Ok(tables.to_string())
+    })
+}
+
+/// The member of `known` that `name` was most likely meant to be.
+#[pyfunction]
+pub(crate) fn nearest_name(name: &str, known: Vec<String>) -> Option<String> {
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    poul::nearest_name(name, &known).map(str::to_owned)
+}
+
+/// The context weights of a file with columns `context,weight`, or the shares of a column of an exposure log.
+#[pyfunction]
+#[pyo3(signature = (path, column=None))]
+pub(crate) fn context_weights(
+    py: Python<'_>,
+    path: PathBuf,
+    column: Option<&str>,
+) -> PyResult<BTreeMap<String, f64>> {
+    guarded(py, || exposure_weights(&path, column))
+}

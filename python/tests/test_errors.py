@@ -1,0 +1,139 @@
+"""What is wrong with input is told as the fitting exception, in the library's words; nothing panics."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import poul
+from conftest import QUICK
+
+
+def frame(n: int = 200) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {"policy": rng.choice(["control", "a"], n), "y": rng.normal(size=n), "x": rng.normal(size=n)}
+    )
+
+
+def ridge(**parameters: object) -> poul.Learner:
+    return poul.Learner("ridge", **{"outcomes": "y", **parameters})
+
+
+def changed(**columns: object) -> pd.DataFrame:
+    return frame().assign(**columns)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (changed(x=[1, "a"] * 100), "column `x`: mixes types: row 1 is a number, row 2 is text"),
+        (changed(x=[b"1"] * 200), "column `x`: row 1: is a Python `bytes`"),
+        (changed(y=np.nan), "outcome"),
+        (changed(y="high"), "column `y`: is text, but outcome must be numeric"),
+        (frame().rename(columns={"x": "y"}), "two columns are called `y`"),
+        (frame().drop(columns="policy"), "there is no column `policy`"),
+        (changed(policy="control"), "every row has the policy `control`"),
+        (changed(y=1.0), "outcome `y`: is 1 in every row"),
+        (frame(0), ""),
+        (changed(x=[[1]] * 200), "column `x`: row 1: is a Python `list`"),
+    ],
+)
+def test_bad_frames_are_value_errors(data: pd.DataFrame, message: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        ridge().fit(data)
+    assert message in str(caught.value)
+    assert isinstance(caught.value, poul.PoulError)
+
+
+def test_nan_outcomes_name_the_row() -> None:
+    data = frame()
+    data.loc[6, "y"] = np.nan
+    with pytest.raises(poul.InputError, match="row 7"):
+        ridge().fit(data)
+
+
+def test_unknown_names_come_with_the_nearest() -> None:
+    with pytest.raises(TypeError, match="did you mean `members`"):
+        poul.Poul(member=3)
+    with pytest.raises(TypeError, match="did you mean `outcomes`"):
+        ridge().fit(frame(), outcome="y")
+    with pytest.raises(TypeError, match="did you mean `epochs`"):
+        poul.Poul().set_params(epoch=3)
+    with pytest.raises(ValueError, match="did you mean `causal-forest`"):
+        poul.Learner("causal-forrest")
+    with pytest.raises(ValueError, match="did you mean `control`"):
+        ridge(control="contrl").fit(frame())
+    with pytest.raises(TypeError, match="`W` is not told apart"):
+        ridge().fit(frame()["y"], frame()["policy"], X=frame()[["x"]], W=frame()[["x"]])
+
+
+def test_values_out_of_range_are_told_before_rows_are_read() -> None:
+    with pytest.raises(ValueError, match="dropout"):
+        poul.Poul(outcomes="y", dropout=2.0).fit(frame())
+    with pytest.raises(ValueError, match="finite"):
+        poul.Poul(outcomes="y", dropout=float("nan")).fit(frame())
+    with pytest.raises(ValueError, match="threads must be at least 1"):
+        ridge(threads=0).fit(frame())
+    with pytest.raises(ValueError, match="amount of memory"):
+        ridge(memory="lots").fit(frame())
+    with pytest.raises(ValueError, match="settings"):
+        ridge(seed=-1).fit(frame())
+
+
+def test_rows_of_arrays_must_agree() -> None:
+    data = frame()
+    learner = poul.Learner("ridge")
+    with pytest.raises(ValueError, match="`X` has 199 rows, `Y` has 200"):
+        learner.fit(data["y"].to_numpy(), data["policy"].to_numpy(), X=data[["x"]].to_numpy()[1:])
+    with pytest.raises(ValueError, match="the index of `T` differs from that of `Y` at row 1"):
+        learner.fit(data["y"], data["policy"][::-1], X=data[["x"]])
+    with pytest.raises(TypeError, match="`X` is missing"):
+        learner.fit(data["y"], data["policy"])
+
+
+def test_what_is_no_table_is_a_type_error() -> None:
+    for wrong in (3, [1, 2], None, frame()["x"]):
+        with pytest.raises(TypeError):
+            ridge().fit(wrong)
+
+
+def test_files_that_are_not_there_or_cannot_be_written(tmp_path) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        poul.load(tmp_path / "no.poul")
+    assert isinstance(caught.value, poul.PoulError)
+    with pytest.raises((FileNotFoundError, ValueError)):
+        ridge().fit(tmp_path / "no.parquet")
+    with pytest.raises(OSError):
+        ridge().fit(frame()).save(tmp_path / "no" / "model.poul")
+    (tmp_path / "bad.poul").write_bytes(b"nonsense" * 9)
+    with pytest.raises(ValueError, match="bad.poul"):
+        poul.load(tmp_path / "bad.poul")
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1" + b"\xff" * 90 + b"PAR1")
+    with pytest.raises(ValueError, match="bad.parquet"):
+        ridge().fit(tmp_path / "bad.parquet")
+
+
+def test_a_model_must_be_fitted_first() -> None:
+    for ask in (lambda m: m.effect(frame()), lambda m: m.save("x"), lambda m: m.evaluate(frame()), lambda m: m.notes_):
+        with pytest.raises(poul.NotFittedError, match="not fitted"):
+            ask(ridge())
+
+
+def test_hints_speak_python(model: poul.Poul, rides: poul.Simulation) -> None:
+    with pytest.raises(ValueError) as caught:
+        poul.Poul().fit(frame())
+    assert "`outcomes=COL`" in str(caught.value) and "--" not in str(caught.value)
+    single = poul.Poul(outcomes="y", control="control", **{**QUICK, "members": 1}).fit(frame())
+    with pytest.raises(ValueError) as caught:
+        single.effect(frame(), policy="a", interval=0.9)
+    assert "`members=6`" in str(caught.value)
+
+
+def test_exceptions_can_be_pickled() -> None:
+    error = poul.InputError("what", "hint")
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.hint) == (poul.InputError, "what\nhint: hint", "hint")

@@ -1,0 +1,81 @@
+"""The conventions of scikit-learn: its own checks where they apply, parameters, clones, pickles."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.utils import estimator_checks
+from sklearn.utils.validation import check_is_fitted
+
+import poul
+from poul._settings import PoulSettings, defaults
+
+#: The checks that do not fit on (X, y): a treatment is no part of scikit-learn's conventions.
+CHECKS = [
+    "check_estimator_cloneable",
+    "check_estimator_repr",
+    "check_get_params_invariance",
+    "check_no_attributes_set_in_init",
+    "check_parameters_default_constructible",
+    "check_set_params",
+    "check_valid_tag_types",
+]
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_estimator_checks(name: str) -> None:
+    check = getattr(estimator_checks, name)
+    try:
+        check("Poul", poul.Poul())
+    except estimator_checks.SkipTest as skipped:
+        pytest.skip(str(skipped))
+
+
+def test_clones_have_the_parameters_and_nothing_learned(model: poul.Poul) -> None:
+    copied = clone(model)
+    assert copied.get_params() == model.get_params() and copied._model is None
+    check_is_fitted(model)
+    with pytest.raises(Exception, match="not fitted"):
+        check_is_fitted(copied)
+    forest = poul.Learner("causal-forest", trees=100, outcomes="y")
+    assert repr(clone(forest)) == repr(forest) == "Learner('causal-forest', outcomes='y', trees=100)"
+
+
+def test_parameters_are_set() -> None:
+    learner = poul.Poul().set_params(members=3, outcomes=["y"], learning_rate=0.01)
+    assert learner.get_params()["members"] == 3
+    assert repr(learner) == "Poul(learning_rate=0.01, members=3, outcomes=['y'])"
+
+
+def test_pickles_and_copies_give_the_same_effects(model: poul.Poul, rides: poul.Simulation) -> None:
+    expected = model.effect(rides.test, policy="T2").to_pandas()["effect_gmv"]
+    for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        found = again.effect(rides.test, policy="T2").to_pandas()["effect_gmv"]
+        np.testing.assert_array_equal(found, expected)
+        assert again.get_params() == model.get_params()
+
+
+def test_notebooks_see_the_main_numbers(model: poul.Poul) -> None:
+    html = model._repr_html_()
+    assert "1,500" in html and "gmv" in html and "control" in html
+    assert "not fitted" in poul.Poul(outcomes="<b>")._repr_html_() and "<b>" not in poul.Poul(outcomes="<b>")._repr_html_()
+
+
+@pytest.mark.parametrize("name", list(poul.learners()))
+def test_every_setting_has_one_place(name: str) -> None:
+    tables = defaults(name)
+    assert not set(tables["model"]) & set(tables["training"])
+    arguments = set(poul.Learner._arguments()) | set(dir(poul.Learner))
+    assert not arguments & (set(tables["model"]) | set(tables["training"]))
+
+
+def test_the_stubs_name_every_setting() -> None:
+    tables = defaults("poul")
+    assert list(PoulSettings.__annotations__) and set(PoulSettings.__annotations__) == {
+        *tables["model"],
+        *tables["training"],
+    }
