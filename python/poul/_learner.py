@@ -512,6 +512,25 @@ class Learner:
         found: list[dict[str, Any]] = json.loads(model.support(set_, names))
         return found
 
+    def certify(
+        self,
+        policy: Policy | Sequence[Policy] | None = None,
+        *,
+        policies: PoliciesLike | None = None,
+        min_rows: int = 100,
+        nearest: int = 3,
+    ) -> list[dict[str, Any]]:
+        """What can be said of policies before they are run, as ``poul policy certify`` does.
+
+        Each entry has the nearest policies that were run and their distances, the share of the mixture on atoms with at
+        least ``min_rows`` training rows, the weak atoms, and the bound on how far effects can differ from the nearest's.
+        """
+        model = self._fitted()
+        set_, added = self._policies_beside(model, policies, None)
+        names = policy_names(policy) or added or set_.names
+        found: list[dict[str, Any]] = json.loads(model.certify(set_, names, min_rows, nearest))
+        return found
+
     @staticmethod
     def _policies_beside(
         model: _poul.Model, policies: PoliciesLike | None, contexts: Any

@@ -6,12 +6,15 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _poul
 from ._errors import ArgumentError
 from ._frames import kind_of, path_or_none, take
 from ._progress import Listener
+
+if TYPE_CHECKING:
+    from ._learner import Learner
 
 #: What stands in for a set of policies wherever one is asked for.
 PoliciesLike: TypeAlias = "Policies | Mapping[str, Any] | str | os.PathLike[str]"
@@ -116,6 +119,11 @@ class Policies:
     def nearest(self, name: str, count: int = 5) -> list[tuple[str, float]]:
         """The nearest other policies and their distances."""
         return self._set.nearest(name, count)
+
+    def certify(self, name: str, model: Learner, *, min_rows: int = 100, nearest: int = 3) -> dict[str, Any]:
+        """What a fitted model can say of one of the policies before it is run: see :meth:`Learner.certify`."""
+        (found,) = model.certify(name, policies=self, min_rows=min_rows, nearest=nearest)
+        return found
 
     def aliases(self) -> list[list[str]]:
         """Groups of policies that are the same mixture."""

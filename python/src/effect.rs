@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use poul::data::{Need, Roles, Source};
 use poul::effect::{EffectTable, Question};
-use poul::model;
+use poul::model::{self, CertificateParams};
 use pyo3::prelude::*;
 use serde::Deserialize;
 
@@ -48,6 +48,8 @@ pub(crate) fn effect<'py>(
         let answer = model.ask(policies, &question, request.allow_unseen)?;
         answer.scorer.notes().iter().for_each(|note| progress.warn(note));
         let names = answer.names();
+        let min_rows = CertificateParams::default().min_rows;
+        let shares = model.supported_shares(&answer.asked.policies, &answer.asked.targets, min_rows);
         let table = EffectTable {
             encoder: &model.manifest().encoder,
             columns: &columns,
@@ -57,6 +59,7 @@ pub(crate) fn effect<'py>(
             against: answer.against(),
             interval: request.interval,
             unseen_share: (request.allow_unseen || request.support).then_some(answer.unseen_share.as_slice()),
+            support: request.support.then_some(shares.as_slice()),
         };
         let found = match out {
             Some(path) => table.write(source, &path, progress).map(Found::Written),

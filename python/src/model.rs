@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use poul::model::CertificateParams;
 use poul::{Error, model};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -68,6 +69,26 @@ impl Model {
                 })
             });
             Ok(serde_json::Value::from(support.collect::<Vec<_>>()).to_string())
+        })
+    }
+
+    /// What can be said of policies before they are run, as JSON.
+    fn certify(
+        &self,
+        py: Python<'_>,
+        policies: &PolicySet,
+        names: Vec<String>,
+        min_rows: u64,
+        nearest: usize,
+    ) -> PyResult<String> {
+        guarded(py, || {
+            let params = CertificateParams { min_rows, nearest }.check()?;
+            let certify = |name: &String| {
+                let certificate = self.model.certify(&policies.set, policies.set.require(name)?, &params)?;
+                serde_json::to_value(certificate).map_err(|error| Error::other(error.to_string()))
+            };
+            let certificates = names.iter().map(certify).collect::<poul::Result<Vec<_>>>()?;
+            Ok(serde_json::Value::from(certificates).to_string())
         })
     }
 

@@ -85,3 +85,10 @@ def test_a_policy_that_nobody_has_run_is_scored(model: poul.Poul, rides: poul.Si
     assert set(found["policy"]) == {"mixed"} and np.isfinite(found["effect_gmv"]).all()
     (support,) = model.support(policies={"mixed": mixed})
     assert support["policy"] == "mixed" and support["unseen_share"] == 0 and support["distance"] > 0
+    (certificate,) = model.certify(policies={"mixed": mixed}, nearest=2)
+    assert certificate["rows"] == 0 and len(certificate["nearest"]) == 2
+    assert certificate["nearest"][0]["distance"] == pytest.approx(support["distance"])
+    own = poul.Policies({"mixed": mixed, **{name: run.to_dict()["policies"][name] for name in ("T1",)}}, contexts=run.contexts)
+    assert own.certify("mixed", model)["verdict"] == certificate["verdict"]
+    with pytest.raises(ValueError, match="min_rows"):
+        model.certify("T1", min_rows=0)
