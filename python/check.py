@@ -103,7 +103,8 @@ def build(python, release):
             archive.extractall(folder, filter="data")
         (unpacked,) = pathlib.Path(folder).iterdir()
         manifest = next(path for path in unpacked.rglob("Cargo.toml") if "poul-python" in path.read_text())
-        metadata = ["cargo", "metadata", "--locked", "--offline", "--format-version", "1", "--manifest-path", manifest]
+        # The lock file also names what the workspace has beside the package, so it is not the last word here.
+        metadata = ["cargo", "metadata", "--offline", "--format-version", "1", "--manifest-path", manifest]
         subprocess.run(metadata, check=True, stdout=subprocess.DEVNULL)
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()[:12]
     print(f"{wheel.name} ({wheel.stat().st_size / 1e6:.1f} MB, {digest}), {source.name} ({source.stat().st_size / 1e6:.1f} MB)")

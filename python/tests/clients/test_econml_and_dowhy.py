@@ -38,6 +38,7 @@ def test_dowhy_estimates_and_refutes(name: str) -> None:
     causes = ["x0", "x1", "x2"]
     graph = CausalModel(data, treatment="t", outcome="y", common_causes=causes, effect_modifiers=causes)
     estimand = graph.identify_effect(proceed_when_unidentifiable=True)
+    estimand.set_identifier_method("backdoor")
     estimator = Econml(estimand, econml_estimator=LEARNERS[name]())
     estimator.fit(data, effect_modifier_names=causes)
     estimate = estimator.estimate_effect(data, treatment_value=1, control_value=0, target_units="ate")
