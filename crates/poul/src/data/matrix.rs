@@ -10,7 +10,8 @@ use crate::{Error, Result};
 
 /// A table of `f32`, row after row.
 ///
-/// What exceeds the budget is kept in a scratch file. As a [`RowSource`] it then reads what it is asked for and holds
+/// What exceeds the budget is kept in a scratch file. As a [`RowSource`](crate::net::RowSource) it then reads what it is
+/// asked for and holds
 /// nothing; [`values`](Self::values) maps the whole file, whose pages count as memory while they are used.
 pub struct Matrix {
     n_rows: usize,
