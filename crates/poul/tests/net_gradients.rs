@@ -160,6 +160,7 @@ fn products() {
         let shares = tape.softmax(scores);
         tape.matmul_blocks(shares, x[2], false, 3)
     });
+    check("token attention", &[(3, 5), (5, 5)], 0.0, |tape, x| tape.token_attention(x[0], x[1]));
 }
 
 #[test]
@@ -352,4 +353,28 @@ fn mistakes_are_reported_and_nothing_panics() {
         tape.sum(y)
     });
     assert!(fine.is_ok());
+}
+
+/// Attention by the products of embedded features is attention by the queries and keys of tokens x_j·E_j.
+#[test]
+fn token_attention_is_attention_among_scaled_tokens() {
+    check("difference", &[(3, 5), (5, 4), (4, 4), (4, 4), (4, 4)], 1.0, |tape, w| {
+        let [x, tokens, query, key, value] = [w[0], w[1], w[2], w[3], w[4]];
+        let [q, k, v] = [query, key, value].map(|layer| tape.matmul(tokens, layer));
+        let products = tape.matmul_nt(q, k);
+        let shares = tape.token_attention(x, products);
+        let short = tape.matmul(shares, v);
+        let repeated = tape.gather(tokens, (0..3).flat_map(|_| 0..5));
+        let column = tape.reshape(x, 15, 1);
+        let scaled = tape.mul(repeated, column);
+        let [q, k, v] = [query, key, value].map(|layer| tape.matmul(scaled, layer));
+        let scores = tape.matmul_blocks(q, k, true, 3);
+        let shares = tape.softmax(scores);
+        let long = tape.matmul_blocks(shares, v, false, 3);
+        let difference = tape.sub(short, long);
+        let size = tape.square(difference);
+        let size = tape.sum(size);
+        assert!(tape.value(size)[0] < 1e-8, "{}", tape.value(size)[0]);
+        tape.add(short, long)
+    });
 }

@@ -121,9 +121,8 @@ impl Surface for Efin {
     }
 
     fn factual(&self, tape: &mut Tape<'_>, treatments: &Chosen, own: &[u32]) -> Var {
-        let tokens = self.tokens(tape);
-        let level = self.control_level(tape, tokens);
-        let uplift = self.uplift(tape, tokens, own);
+        let level = self.control_level(tape);
+        let uplift = self.uplift(tape, own);
         let uplift = tape.slice_cols(uplift, 0, 1);
         let is_treated = |own: &u32| f32::from(!treatments.is_control[*own as usize]);
         let treated = tape.column(own.iter().map(is_treated));
@@ -132,14 +131,13 @@ impl Surface for Efin {
     }
 
     fn all(&self, tape: &mut Tape<'_>, treatments: &Chosen) -> Var {
-        let tokens = self.tokens(tape);
-        let level = self.control_level(tape, tokens);
+        let level = self.control_level(tape);
         let n_rows = tape.shape(level).0;
         let column = |(treatment, is_control): (usize, &bool)| {
             if *is_control {
                 return level;
             }
-            let uplift = self.uplift(tape, tokens, &vec![treatment as u32; n_rows]);
+            let uplift = self.uplift(tape, &vec![treatment as u32; n_rows]);
             let uplift = tape.slice_cols(uplift, 0, 1);
             tape.add(level, uplift)
         };
@@ -158,9 +156,8 @@ impl Surface for Efin {
         };
         let asked: Vec<u32> = batch.rows.iter().map(asked).collect();
         let treated: Vec<f32> = batch.pick(rows.arm).map(|own| f32::from(own != self.control)).collect();
-        let tokens = self.tokens(tape);
-        let level = self.control_level(tape, tokens);
-        let outputs = self.uplift(tape, tokens, &asked);
+        let level = self.control_level(tape);
+        let outputs = self.uplift(tape, &asked);
         let (uplift, logit) = (tape.slice_cols(outputs, 0, 1), tape.slice_cols(outputs, 1, 1));
         let is_treated = tape.column(treated.iter().copied());
         let is_control = tape.column(treated.iter().map(|treated| 1.0 - treated));
@@ -178,44 +175,42 @@ impl Surface for Efin {
 }
 
 impl Efin {
-    /// x_j·E_j of every row and feature: (rows · features) × width, a block of tokens for each row.
-    fn tokens(&self, tape: &mut Tape<'_>) -> Var {
+    /// c: self-attention over a row's tokens x_j·E_j, then a network of all of them. The products of queries and keys, and
+    /// the values, are those of E, the same for all rows (see [`Tape::token_attention`]).
+    fn control_level(&self, tape: &mut Tape<'_>) -> Var {
         let x = tape.features();
-        let (n_rows, n_features) = tape.shape(x);
-        let table = tape.weight(self.tokens);
-        let features = 0..n_features as u32;
-        let table = tape.gather(table, (0..n_rows).flat_map(|_| features.clone()));
-        let x = tape.reshape(x, n_rows * n_features, 1);
-        tape.mul(table, x)
-    }
-
-    /// c: self-attention over a row's tokens, then a network of all of them.
-    fn control_level(&self, tape: &mut Tape<'_>, tokens: Var) -> Var {
-        let n_rows = tape.shape(tokens).0 / self.n_features;
-        let query = tape.dense(tokens, self.query, Activation::Identity);
-        let key = tape.dense(tokens, self.key, Activation::Identity);
-        let value = tape.dense(tokens, self.value, Activation::Identity);
-        let scores = tape.matmul_blocks(query, key, true, n_rows);
-        let scores = tape.scale(scores, 1.0 / (self.token_dim as f32).sqrt());
-        let attention = tape.softmax(scores);
-        let mixed = tape.matmul_blocks(attention, value, false, n_rows);
+        let n_rows = tape.shape(x).0;
+        let tokens = tape.weight(self.tokens);
+        let [query, key, value] =
+            [self.query, self.key, self.value].map(|layer| tape.dense(tokens, layer, Activation::Identity));
+        let key = tape.scale(key, 1.0 / (self.token_dim as f32).sqrt());
+        let products = tape.matmul_nt(query, key);
+        let shares = tape.token_attention(x, products);
+        let mixed = tape.matmul(shares, value);
         let mixed = tape.reshape(mixed, n_rows, self.n_features * self.token_dim);
         self.control_net.forward(tape, mixed)
     }
 
     /// u and the logit of each row under the treatment asked for, which attends to the row's tokens.
-    fn uplift(&self, tape: &mut Tape<'_>, tokens: Var, asked: &[u32]) -> Var {
-        let n_rows = asked.len();
-        let from_token = tape.dense(tokens, self.from_token, Activation::Identity);
+    fn uplift(&self, tape: &mut Tape<'_>, asked: &[u32]) -> Var {
+        let (n_rows, n_features) = (asked.len(), self.n_features);
+        let x = tape.features();
+        let tokens = tape.weight(self.tokens);
+        // W·(x_j·E_j) = x_j·(W·E_j): the product is the same for all rows.
+        let part = tape.dense(tokens, self.from_token, Activation::Identity);
+        let part = tape.gather(part, (0..n_rows).flat_map(|_| 0..n_features as u32));
+        let column = tape.reshape(x, n_rows * n_features, 1);
+        let from_token = tape.mul(part, column);
         let parts = tape.shared(0);
-        let repeated = asked.iter().flat_map(|asked| std::iter::repeat_n(*asked, self.n_features));
+        let repeated = asked.iter().flat_map(|asked| std::iter::repeat_n(*asked, n_features));
         let from_treatment = tape.gather(parts, repeated);
         let joined = tape.add(from_token, from_treatment);
         let joined = tape.activate(joined, Activation::Relu);
         let scores = tape.dense(joined, self.score, Activation::Identity);
-        let scores = tape.reshape(scores, n_rows, self.n_features);
+        let scores = tape.reshape(scores, n_rows, n_features);
         let attention = tape.softmax(scores);
-        let pooled = tape.matmul_blocks(attention, tokens, false, n_rows);
+        let weighted = tape.mul(attention, x);
+        let pooled = tape.matmul(weighted, tokens);
         self.uplift_net.forward(tape, pooled)
     }
 }

@@ -4,6 +4,7 @@
 //! the matrix product ([`product`]). Sums run in a fixed order, so a result depends only on its input.
 
 pub(super) mod adam;
+pub(super) mod attention;
 pub(super) mod dropout;
 pub(super) mod elementwise;
 pub(super) mod few_rows;

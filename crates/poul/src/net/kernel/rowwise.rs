@@ -21,8 +21,9 @@ pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
     fold(&lanes) + rest
 }
 
+/// Σ a, in a fixed order.
 #[inline(always)]
-fn total(a: &[f32]) -> f32 {
+pub(super) fn total(a: &[f32]) -> f32 {
     let mut lanes = [0.0_f32; N_LANES];
     let blocks = a.chunks_exact(N_LANES);
     let rest = blocks.remainder();

@@ -1,5 +1,6 @@
 //! The operations of the tape, by subject: each file has the calls that compute and the gradients that go back.
 
+mod attention;
 mod dense;
 mod elementwise;
 mod leaf;
@@ -39,6 +40,7 @@ pub(super) enum Op {
     ColSums { x: Var },
     Sum { x: Var, factor: f32 },
     Softmax { x: Var },
+    TokenAttention { x: Var, a: Var },
     UnitRows { x: Var },
     StandardRows { x: Var },
     SquaredLoss { prediction: Var, target: Var, weights: Option<Var>, scale: f32 },
@@ -71,6 +73,7 @@ pub(super) fn backward(inputs: &Inputs<'_>, gradients: &mut Gradients, index: us
         Op::ColSums { x } => back.col_sums(*x, dy),
         Op::Sum { x, factor } => back.sum(*x, *factor, dy),
         Op::Softmax { x } => back.softmax(*x, dy),
+        Op::TokenAttention { x, a } => back.token_attention(*x, *a, dy),
         Op::UnitRows { x } => back.unit_rows(*x, dy),
         Op::StandardRows { x } => back.standard_rows(*x, dy),
         Op::SquaredLoss { prediction, target, weights, scale } => {
