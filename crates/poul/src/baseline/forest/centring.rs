@@ -79,6 +79,7 @@ impl Centring<'_> {
             weight: self.rows.weight.as_deref(),
             n_trees: self.params.n_nuisance_trees(),
             fraction: tree.sample_fraction,
+            honesty: tree.honesty,
             limits: tree.limits(self.rows.bins.varying.len()),
             min_leaf: tree.min_node,
             imbalance: tree.imbalance,

@@ -48,7 +48,7 @@ pub(super) struct CausalParams {
     pub(super) tier: Tier,
     #[serde(flatten)]
     pub(super) tree: TreeParams,
-    /// Trees of each nuisance forest. Default 0: a quarter of `trees`, at least 50.
+    /// Trees of each nuisance forest. Default 0: half of `trees`, at least 50.
     pub(super) nuisance_trees: usize,
 }
 
@@ -127,7 +127,7 @@ impl CausalParams {
     }
 
     pub(super) fn n_nuisance_trees(&self) -> usize {
-        if self.nuisance_trees > 0 { self.nuisance_trees } else { (self.tree.trees / 4).max(50) }
+        if self.nuisance_trees > 0 { self.nuisance_trees } else { (self.tree.trees / 2).max(50) }
     }
 }
 

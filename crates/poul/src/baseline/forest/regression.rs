@@ -23,6 +23,7 @@ pub(super) struct Regression<'a> {
     pub(super) weight: Option<&'a [f32]>,
     pub(super) n_trees: usize,
     pub(super) fraction: f64,
+    pub(super) honesty: f64,
     pub(super) limits: Limits,
     pub(super) min_leaf: usize,
     pub(super) imbalance: f64,
@@ -41,8 +42,9 @@ impl Regression<'_> {
 
     fn run<const E: usize>(&self, seed: Seed, stage: &str, progress: &dyn Progress) -> Result<Vec<f32>> {
         let criterion = Moments::<E, _>(*self);
-        // Leaves are filled by the rows that chose the splits: what is predicted is out of bag, so honest anyway.
-        let sampling = Sampling { fraction: self.fraction, honesty: 0.0, group_trees: 1 };
+        // Honest leaves matter though predictions are out of bag: where splits chase noise, leaves that share it carry it
+        // into residuals, and noise in the expected treatment shrinks effects.
+        let sampling = Sampling { fraction: self.fraction, honesty: self.honesty, group_trees: 1 };
         progress.start(stage, "trees", Some(self.n_trees as u64));
         let trees = (0..self.n_trees as u64).into_par_iter().map(|number| {
             if progress.cancelled() {
@@ -52,7 +54,11 @@ impl Regression<'_> {
             let mut sample = self.units.draw(sampling, seed.child("sample"));
             let sample = sample.swap_remove(0);
             let mut seen = vec![0_u64; self.bins.n_rows().div_ceil(64)];
-            sample.split.iter().for_each(|row| seen[*row as usize / 64] |= 1 << (row % 64));
+            sample
+                .split
+                .iter()
+                .chain(sample.estimate.iter().flatten())
+                .for_each(|row| seen[*row as usize / 64] |= 1 << (row % 64));
             let tree = grow(self.bins, &criterion, sample, self.limits, seed.child("splits").rng());
             progress.advance(1);
             Ok((tree, seen))
