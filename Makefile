@@ -4,7 +4,7 @@ PYTHON ?= python3
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help test format lint rust docs metrics instructions browser python python-clients bench peers clean
+.PHONY: help test format lint rust docs metrics instructions browser python python-clients bench bench-peers clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -69,12 +69,12 @@ bench: ## speed of reading, of the metrics, of training and of scoring; quality 
 	$(CARGO) run --release --locked -p poul --example bench_policies
 	$(CARGO) run --release --locked -p poul --example quality
 
-peers: ## training speed beside PyTorch's, where Python can install it
-	$(CARGO) build --release --locked -p poul --example bench_engine
-	@$(PYTHON) benches/peers/compare.py --venv target/torch-venv --binary target/release/examples/bench_engine; \
-	status=$$?; \
-	if [ $$status -eq 77 ]; then echo "SKIPPED: comparison with PyTorch (could not be installed here)"; \
-	else exit $$status; fi
+bench-peers: ## our speed and figures beside PyTorch, JAX, EconML and causalml, where Python can install them (an hour; HILLSTROM=FILE adds real data)
+	$(CARGO) build --release --locked --workspace --bin poul --examples
+	@for mode in eager compile jax; do $(PYTHON) benches/peers/compare.py --venv target/peers-venv --binary target/release/examples/bench_engine --mode $$mode || test $$? -eq 77; done
+	@$(PYTHON) benches/peers/forest.py --venv target/peers-venv --binary target/release/poul || test $$? -eq 77
+	@if [ -n "$(HILLSTROM)" ]; then $(PYTHON) benches/peers/hillstrom.py --venv target/peers-venv --binary target/release/poul --data "$(HILLSTROM)" || test $$? -ne 77; fi
+	@$(PYTHON) tests/metrics/bench.py --venv target/metrics-venv
 
 clean: ## remove what was built
 	$(CARGO) clean
