@@ -4,7 +4,8 @@
 //! each (2,000), `observational` (experiments of that design, 60, which fit networks), `fits` of the half-sample ensemble
 //! (12), `fit_rows` (4,000) and `members` (20). Predicted effects come from a model fitted on other rows. In the
 //! randomized design half of the control rows are renamed to four placebos: their effects are zero, while they are
-//! predicted to be those of other policies. `deciles` are those of the placebos, in each of which the truth is zero.
+//! predicted to be those of other policies. The truth of a decile of predicted effects is that of its own rows; `bias` and
+//! `spread` are the mean and the standard deviation of an average's error, in standard errors. `only=SCENARIO` runs one.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +16,7 @@ use poul::data::{Budget, Dataset, Design, EncoderParams, Labels, Need, Roles, So
 use poul::effect::{EffectModel, OutcomeColumn, Settings, TrainingData, student_quantile};
 use poul::evaluate::{AverageEffect, Effects, Outcome, Params, Scored, average_effects};
 use poul::model::learner;
-use poul::net::DenseRows;
+use poul::net::{DenseRows, RowSource};
 use poul::nuisance::{Assignment, EvaluatedRows, Propensity, evaluated_nuisances};
 use poul::policy::{Assigner, PolicySet};
 use poul::simulate::{Simulation, run};
@@ -34,14 +35,18 @@ fn main() -> Result<()> {
         .collect();
     let number = |key: &str, default: usize| given.get(key).copied().unwrap_or(default);
     let folder = std::env::temp_dir().join(format!("poul-coverage-{}", std::process::id()));
-    println!("scenario       design         outcome  averages  deciles  band   found  false");
+    println!("scenario       design         outcome  averages  deciles  band   found  false  bias  spread");
     let designs = [
         ("ride-hailing", Design::Randomized, None),
         ("long-tail", Design::Randomized, Some(8)),
         ("stratified", Design::Stratified, Some(8)),
         ("observational", Design::Observational, Some(5)),
     ];
+    let only = std::env::args().find_map(|arg| arg.strip_prefix("only=").map(str::to_owned));
     for (scenario, design, policies) in designs {
+        if only.as_deref().is_some_and(|only| only != scenario) {
+            continue;
+        }
         let n_experiments = match design {
             Design::Observational => number("observational", 60),
             _ => number("experiments", 200),
@@ -169,7 +174,7 @@ impl World {
         let targets = self.targets();
         let scorer = model.prepare(&self.policies, &targets, self.control)?;
         let starts: Vec<usize> = (0..self.test.n_rows()).step_by(rows).collect();
-        let experiments: Vec<Vec<AverageEffect>> = starts
+        let experiments: Vec<Vec<(f64, AverageEffect)>> = starts
             .par_iter()
             .map(|first| {
                 let x = DenseRows::new(self.test.x.rows(*first..first + rows), self.test.x.width())?;
@@ -177,13 +182,10 @@ impl World {
                 self.experiment(*first, rows, &targets, &scores.mean, &x)
             })
             .collect::<Result<_>>()?;
-        for (outcome, name) in self.outcomes.iter().enumerate() {
-            let truth = |policy: &str| {
-                self.policies.index(policy).map_or(0.0, |policy| self.mean_truth(outcome, policy))
-            };
+        for name in &self.outcomes {
             let mut counts = Counts::default();
             for averages in &experiments {
-                counts.add(averages.iter().filter(|own| own.outcome == *name), &truth);
+                counts.add(averages.iter().filter(|(_, own)| own.outcome == *name));
             }
             println!("{scenario:13}  {:13}  {name:7}  {}", self.design.name(), counts.line());
         }
@@ -203,7 +205,7 @@ impl World {
         targets: &[usize],
         scores: &[Vec<f32>],
         x: &DenseRows<'_>,
-    ) -> Result<Vec<AverageEffect>> {
+    ) -> Result<Vec<(f64, AverageEffect)>> {
         let mut names = self.policies.names().to_vec();
         let mut arm = self.test_policy[first..first + rows].to_vec();
         let n_placebos = if self.design == Design::Randomized { PLACEBOS } else { 0 };
@@ -276,7 +278,30 @@ impl World {
             cluster: None,
             propensity: None,
         };
-        average_effects(&table, &propensity, &[], &Params::default().check()?)
+        let x = (self.design == Design::Observational).then_some(x as &dyn RowSource);
+        let averages = average_effects(&table, &propensity, x, &[], &Params::default().check()?)?;
+        let truth = |average: &AverageEffect| self.truth_of(average, first, &columns);
+        Ok(averages.into_iter().map(|average| (truth(&average), average)).collect())
+    }
+
+    /// The mean effect over the world; in a decile of the predicted effect, over its rows of the experiment.
+    fn truth_of(&self, average: &AverageEffect, first: usize, columns: &[(usize, usize, Vec<f64>)]) -> f64 {
+        let outcome = self.outcomes.iter().position(|name| *name == average.outcome).unwrap_or_default();
+        let Some(policy) = self.policies.index(&average.policy) else { return 0.0 };
+        let Some(decile) =
+            average.group.as_ref().and_then(|name| name.split(' ').next()?.parse::<usize>().ok())
+        else {
+            return self.mean_truth(outcome, policy);
+        };
+        let Some((_, _, predicted)) = columns.iter().find(|own| (own.0, own.1) == (policy, outcome)) else {
+            return f64::NAN;
+        };
+        let mut order: Vec<usize> = (0..predicted.len()).collect();
+        order.sort_by(|a, b| predicted[*b].total_cmp(&predicted[*a]));
+        let size = predicted.len() / 10;
+        let rows = order.iter().skip((decile - 1) * size).take(size);
+        let own = |row: &usize| self.truth[outcome][(first + row) * self.policies.len() + policy];
+        rows.map(own).sum::<f64>() / size as f64
     }
 
     /// Intervals of single rows, by models of half-sample members fitted on parts of the test rows; true effects are
@@ -337,27 +362,29 @@ struct Counts {
     /// Sum over experiments of the share of discoveries that are false.
     false_share: f64,
     n_experiments: usize,
+    /// By policy, errors of averages in standard errors.
+    errors: BTreeMap<String, Vec<f64>>,
 }
 
 impl Counts {
-    fn add<'a>(&mut self, averages: impl Iterator<Item = &'a AverageEffect>, truth: &dyn Fn(&str) -> f64) {
+    fn add<'a>(&mut self, averages: impl Iterator<Item = &'a (f64, AverageEffect)>) {
         let inside = |ends: Option<[f64; 2]>, truth: f64| {
             ends.is_some_and(|[low, high]| low <= truth && truth <= high)
         };
         let (mut all_inside, mut found, mut false_found) = (true, 0, 0);
-        for own in averages.filter(|own| own.se.is_some()) {
-            let truth = truth(&own.policy);
+        for (truth, own) in averages.filter(|(_, own)| own.se.is_some()) {
+            let truth = *truth;
+            let is_placebo = own.policy.starts_with("placebo");
             if own.by.is_some() {
-                if own.policy.starts_with("placebo") {
-                    self.deciles[0] += usize::from(inside(own.interval, 0.0));
-                    self.deciles[1] += 1;
-                }
+                self.deciles[0] += usize::from(inside(own.interval, truth));
+                self.deciles[1] += 1;
                 continue;
             }
+            let errors = self.errors.entry(own.policy.clone()).or_default();
+            errors.push((own.effect.unwrap_or(f64::NAN) - truth) / own.se.unwrap_or(f64::NAN));
             self.averages[0] += usize::from(inside(own.interval, truth));
             self.averages[1] += 1;
             all_inside &= inside(own.band, truth);
-            let is_placebo = own.policy.starts_with("placebo");
             self.true_policies += usize::from(!is_placebo);
             if own.q_value.is_some_and(|q| q <= FALSE_DISCOVERIES) {
                 found += 1;
@@ -377,12 +404,34 @@ impl Counts {
             _ => format!("{:.3}", inside as f64 / all as f64),
         };
         format!(
-            "{:>8}  {:>7}  {}  {:.3}  {:.3}",
+            "{:>8}  {:>7}  {}  {:.3}  {:.3}  {:.2}  {:.2}",
             share(self.averages),
             share(self.deciles),
             share(self.bands),
             self.found as f64 / self.true_policies.max(1) as f64,
-            self.false_share / self.n_experiments.max(1) as f64
+            self.false_share / self.n_experiments.max(1) as f64,
+            self.bias(),
+            self.spread(),
         )
     }
+
+    /// Mean errors of the policies' averages, root mean square over policies, in standard errors: 0 without bias, up to
+    /// the noise of a mean over experiments.
+    fn bias(&self) -> f64 {
+        let squares = self.errors.values().map(|errors| mean(errors).powi(2));
+        (squares.sum::<f64>() / self.errors.len().max(1) as f64).sqrt()
+    }
+
+    /// Standard deviation of the errors about their policies' means, in standard errors: 1 where these are right.
+    fn spread(&self) -> f64 {
+        let variance = |errors: &Vec<f64>| {
+            let mean = mean(errors);
+            errors.iter().map(|error| (error - mean).powi(2)).sum::<f64>() / (errors.len().max(2) - 1) as f64
+        };
+        (self.errors.values().map(variance).sum::<f64>() / self.errors.len().max(1) as f64).sqrt()
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
 }

@@ -85,7 +85,7 @@ impl Rows {
             cluster: self.cluster.as_deref(),
             propensity: None,
         };
-        average_effects(&table, propensity, by, &Params::default().check().unwrap()).unwrap()
+        average_effects(&table, propensity, None, by, &Params::default().check().unwrap()).unwrap()
     }
 
     fn shares(&self) -> Propensity {

@@ -106,7 +106,7 @@ fn measure(
     policies: &PolicySet,
     against: usize,
     effects: &[Effects<'_>],
-    nuisances: &Nuisances,
+    nuisances: &Nuisances<'_>,
     params: &ValidParams,
     terminal: &Terminal,
 ) -> Result<Evaluation> {
@@ -135,7 +135,7 @@ fn measure(
                 outcome.prediction = outcome.prediction.or(fitted.as_deref());
             }
             let scored = Scored { outcomes: &outcomes, ..scored };
-            poul::evaluate::average_effects(&scored, propensity, &table.by, params)?
+            poul::evaluate::average_effects(&scored, propensity, nuisances.x, &table.by, params)?
         }
         None => Vec::new(),
     };

@@ -10,12 +10,14 @@ use super::evaluation::{Effects, Outcome, Scored};
 use super::groups::Groups;
 use super::params::ValidParams;
 use super::reasons::AverageEffect;
+use super::refinement::Refinement;
 use super::simultaneous::{max_t_quantile, p_value, q_values, sidak_quantile};
 use super::table;
 use super::units::Units;
 use crate::data::RawColumn;
 use crate::effect::normal_quantile;
-use crate::nuisance::Propensity;
+use crate::net::RowSource;
+use crate::nuisance::{Folds, Propensity};
 use crate::{Error, Result};
 
 /// What rows are grouped by where it is the predicted effect.
@@ -23,6 +25,8 @@ pub const BY_PREDICTED_EFFECT: &str = "predicted effect";
 /// Rows of an arm below which an average has no standard error: its distribution is not normal, its variance unknown.
 pub const FEWEST_ARM_ROWS: usize = 30;
 const FEWEST_CLUSTERS: usize = 30;
+/// Parts that the arms' ridges are cross-fitted in.
+const FOLDS: usize = 5;
 const COLUMN_QUANTILES: usize = 4;
 const COLUMN_CATEGORIES: usize = 10;
 /// Beyond so many comparisons their correlation is not computed, and the band is Šidák's.
@@ -33,18 +37,26 @@ const MOST_CORRELATED: usize = 128;
 ///
 /// `table` needs predicted effects in all rows. Its [`prediction`](Outcome::prediction) is m̂(x), out of fold; without
 /// one averages are less precise. `propensity` has π(t|x) over the policies of the table. The level of intervals and the
-/// seed of the band are those of the bootstrap. An arm with fewer than 30 rows has an estimate and no interval.
+/// seed of the band are those of the bootstrap. With `x`, the encoded features, what is left in each arm is explained by a
+/// ridge: for observational designs, whose averages rest on m̂ and π̂. An arm with fewer than 30 rows has an estimate and no interval.
 ///
 /// The band of averages over all rows is that of max-t; within a grouping it is Šidák's, which is all but exact since
 /// groups share no rows.
 pub fn average_effects(
     table: &Scored<'_>,
     propensity: &Propensity,
+    x: Option<&dyn RowSource>,
     by: &[RawColumn],
     params: &ValidParams,
 ) -> Result<Vec<AverageEffect>> {
     table::check(table, params)?;
     check(table, propensity, by)?;
+    let n_rows = table.arm.len();
+    if x.is_some_and(|x| x.n_rows() != n_rows) {
+        return Err(Error::other("features of other rows"));
+    }
+    let folds = Folds::deal(n_rows, table.cluster, FOLDS, params.bootstrap.seed.child("averages"));
+    let x = x.filter(|_| folds.check(n_rows).is_ok());
     let units = Units::new(table.arm.len(), table.cluster);
     let columns: Vec<Groups> = by
         .par_iter()
@@ -58,7 +70,10 @@ pub fn average_effects(
         if effects.is_empty() {
             continue;
         }
-        let score = AverageScore::new(table, outcome, &effects, propensity)?;
+        let score = {
+            let refinement = x.map(|x| Refinement { x, folds: &folds });
+            AverageScore::new(table, outcome, &effects, propensity, refinement)?
+        };
         let comparison = Comparison { table, outcome, score: &score, propensity, units: &units, params };
         averages.extend(comparison.averages(&effects, &groupings));
     }

@@ -5,10 +5,14 @@
 //! Every arm's μ̂ is moved by a constant so that its residuals have mean 0 under weights 1/π (Hájek): no constant in y, m̂
 //! or τ̂ matters then, and that shares π̂ are themselves estimated costs nothing in the standard error.
 //!
+//! Where nobody randomised ([`Refinement`]), every arm's μ̂ gets c_t(x) on top, a ridge of its residuals under weights 1/π,
+//! out of fold: Γ is then right to first order where π̂ is, where μ̂ is, and where what π̂ misses is linear in x.
+//!
 //! A policy without predicted effects enters Σ_s π_s·τ̂_s by what its rows show: the difference of mean residuals y − m̂
 //! between its arm and the one compared with. With the right π this is about precision alone: E Γ does not depend on μ̂.
 
 use super::evaluation::{Effects, Outcome, Scored};
+use super::refinement::Refinement;
 use crate::nuisance::Propensity;
 use crate::{Error, Result};
 
@@ -20,6 +24,8 @@ pub(super) struct AverageScore<'a> {
     table: &'a Scored<'a>,
     /// By row: (y − μ̂_T)/π_T of the row's own policy.
     correction: Vec<f64>,
+    /// By policy: c_t − c_0 of each row, where arms were refined.
+    refined: Vec<Option<Vec<f32>>>,
     /// By policy: the constant that its arm's residuals had, less that of the arm compared with.
     shift: Vec<f64>,
     /// Policies with rows, but without predicted effects.
@@ -33,6 +39,7 @@ impl<'a> AverageScore<'a> {
         outcome: &Outcome<'a>,
         effects: &[&Effects<'a>],
         propensity: &Propensity,
+        refinement: Option<Refinement<'_>>,
     ) -> Result<Self> {
         let n_policies = table.policies.len();
         let mut predicted: Vec<Option<&[f64]>> = vec![None; n_policies];
@@ -69,7 +76,6 @@ impl<'a> AverageScore<'a> {
         let effect = |arm: usize, row: usize| predicted[arm].map_or(constant[arm], |values| values[row]);
         let mut correction = Vec::with_capacity(table.arm.len());
         let mut inverse = Vec::with_capacity(table.arm.len());
-        let (mut residual_sum, mut residual_mass) = (vec![0.0; n_policies], vec![0.0; n_policies]);
         for (row, (arm, y)) in table.arm.iter().zip(outcome.values).enumerate() {
             let arm = *arm as usize;
             let probabilities = propensity.of_row(row, n_policies);
@@ -92,10 +98,31 @@ impl<'a> AverageScore<'a> {
                     .at(format!("row {}", row + 1))
                     .hint("averages need the effect of every policy in every row"));
             }
-            residual_mass[arm] += weight(row) / own;
-            residual_sum[arm] += weight(row) / own * residual;
             correction.push(residual);
             inverse.push(1.0 / own);
+        }
+        let mut refined = vec![None; n_policies];
+        if let Some(refinement) = refinement {
+            let arms = columns.iter().map(|(arm, _)| *arm).chain([table.against]);
+            let arms: Vec<usize> = arms.filter(|arm| n_rows[*arm] >= FEWEST_ROWS).collect();
+            let weight: Vec<f64> =
+                inverse.iter().enumerate().map(|(row, inverse)| weight(row) * inverse).collect();
+            for (arm, values) in refinement.arms(
+                &arms,
+                table.arm,
+                (&correction, &weight),
+                (outcome.prediction, propensity, n_policies),
+            )? {
+                refined[arm] = Some(values);
+            }
+            for ((row, residual), arm) in correction.iter_mut().enumerate().zip(table.arm) {
+                *residual -= refined[*arm as usize].as_ref().map_or(0.0, |own| f64::from(own[row]));
+            }
+        }
+        let (mut residual_sum, mut residual_mass) = (vec![0.0; n_policies], vec![0.0; n_policies]);
+        for ((row, residual), arm) in correction.iter().enumerate().zip(table.arm) {
+            residual_mass[*arm as usize] += weight(row) * inverse[row];
+            residual_sum[*arm as usize] += weight(row) * inverse[row] * residual;
         }
         let centre = |arm: usize| match residual_mass[arm] > 0.0 {
             true => residual_sum[arm] / residual_mass[arm],
@@ -106,7 +133,13 @@ impl<'a> AverageScore<'a> {
             *value = (*value - centres[*arm as usize]) * inverse;
         }
         let shift = centres.iter().map(|centre| centre - centres[table.against]).collect();
-        Ok(Self { table, correction, shift, n_unpredicted: unpredicted.len() })
+        if let Some(base) = refined[table.against].take() {
+            for own in refined.iter_mut() {
+                let own = own.get_or_insert_with(|| vec![0.0; base.len()]);
+                own.iter_mut().zip(&base).for_each(|(own, base)| *own -= base);
+            }
+        }
+        Ok(Self { table, correction, refined, shift, n_unpredicted: unpredicted.len() })
     }
 
     /// Γ of a policy in a row.
@@ -115,6 +148,7 @@ impl<'a> AverageScore<'a> {
         let arm = self.table.arm[row] as usize;
         let sign =
             f64::from(u8::from(arm == effects.policy)) - f64::from(u8::from(arm == self.table.against));
-        effects.values[row] + self.shift[effects.policy] + sign * self.correction[row]
+        let refined = self.refined[effects.policy].as_ref().map_or(0.0, |own| f64::from(own[row]));
+        effects.values[row] + refined + self.shift[effects.policy] + sign * self.correction[row]
     }
 }

@@ -50,6 +50,7 @@ mod rate;
 mod reading;
 mod readings;
 mod reasons;
+mod refinement;
 mod resample;
 mod residual;
 mod result;

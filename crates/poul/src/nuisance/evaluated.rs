@@ -10,7 +10,7 @@ use crate::data::Design;
 use crate::net::RowSource;
 use crate::{Progress, Result, Seed};
 
-const FOLDS: usize = 3;
+const FOLDS: usize = 5;
 
 /// Rows with what they got and what happened.
 #[derive(Clone, Copy)]

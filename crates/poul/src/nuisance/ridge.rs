@@ -12,7 +12,7 @@ use crate::net::RowSource;
 use crate::{Error, Progress, Result};
 
 /// Penalties in units of each feature's variance.
-const PENALTIES: [f64; 6] = [1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0];
+const PENALTIES: [f64; 8] = [1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0];
 /// Rows read at once.
 const CHUNK_ROWS: usize = 4096;
 /// Products are added up from at most so many rows, evenly spaced: more do not sharpen a linear model.
@@ -35,7 +35,8 @@ pub struct RidgeFit {
     pub penalties: Vec<Vec<f64>>,
 }
 
-/// Fits a ridge of each outcome on the other folds, and predicts each row by the one that never saw its fold.
+/// Fits a ridge of each outcome on the other folds, and predicts each row by the one that never saw its fold. Rows of
+/// weight 0 are predicted too.
 pub fn cross_fit_ridge(
     x: &dyn RowSource,
     outcomes: &[&[f64]],
@@ -52,8 +53,14 @@ pub fn cross_fit_ridge(
     }
     let data = Data { x, outcomes, weight, n_x: x.n_cols() };
     progress.start("Outcome model", "rows", Some(2 * n_rows as u64));
-    let sums: Vec<Products> =
-        (0..folds.n_folds).map(|fold| data.products(&thinned(folds.rows(fold), n_rows, data.n_x))).collect();
+    let counts = |row: &u32| weight.is_none_or(|weight| weight[*row as usize] > 0.0);
+    let n_counting = (0..n_rows as u32).filter(counts).count();
+    let sums: Vec<Products> = (0..folds.n_folds)
+        .map(|fold| {
+            let rows = folds.rows(fold).into_iter().filter(counts).collect();
+            data.products(&thinned(rows, n_counting, data.n_x))
+        })
+        .collect();
     progress.advance(n_rows as u64);
     let mut total = Products::zeros(data.width());
     sums.iter().for_each(|fold| total.add(fold));

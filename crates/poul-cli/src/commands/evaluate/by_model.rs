@@ -87,7 +87,6 @@ pub(super) fn run(
     let seed = Seed::new(common.seed);
     let nuisances = Nuisances::of(&table, &columns, &asked.policies, Some(&rows), seed, terminal);
     let nuisances = nuisances.map_err(|error| about_data(error, data))?;
-    drop(x);
     effects.unseen.notes(&model.manifest().encoder).iter().for_each(|note| terminal.warn(note));
     let truths = truth.assign(&columns, &asked.policies, asked.against, &asked.targets)?;
     let truth_of =
@@ -104,6 +103,7 @@ pub(super) fn run(
     let (policies, against) = (&asked.policies, asked.against);
     let evaluation = measure(&table, &columns, policies, against, &predicted, &nuisances, &params, terminal);
     let mut evaluation = evaluation.map_err(|error| about_data(error, data))?;
+    drop(x);
     evaluation.who_gains = sampled.who_gains(&table, &columns, policies, against, &predicted)?;
     trust.add(&mut evaluation, &model, &source, &roles, asked, terminal)?;
     evaluation.provenance = Some(provenance::of_model(&model, &source, typed, common)?);

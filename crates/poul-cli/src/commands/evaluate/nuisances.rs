@@ -1,6 +1,6 @@
 //! m̂ and π of the evaluated rows, for average effects.
 
-use poul::data::Columns;
+use poul::data::{Columns, Design};
 use poul::net::RowSource;
 use poul::nuisance::{Assignment, EvaluatedRows, Propensity, PropensityColumn, evaluated_nuisances};
 use poul::policy::PolicySet;
@@ -9,20 +9,22 @@ use poul::{Progress, Result, Seed};
 use super::rows::Rows;
 
 /// What average effects need beside predicted effects.
-pub(super) struct Nuisances {
+pub(super) struct Nuisances<'a> {
+    /// The encoded features, where averages lean on them.
+    pub(super) x: Option<&'a dyn RowSource>,
     /// m̂ by outcome, where it was fitted.
     pub(super) predictions: Vec<Option<Vec<f64>>>,
     /// π(t|x); none where it cannot be known.
     pub(super) propensity: Option<Propensity>,
 }
 
-impl Nuisances {
+impl<'a> Nuisances<'a> {
     /// By the design of the columns; `x` are the encoded features, where there is a model.
     pub(super) fn of(
         table: &Rows,
         columns: &Columns,
         policies: &PolicySet,
-        x: Option<&dyn RowSource>,
+        x: Option<&'a dyn RowSource>,
         seed: Seed,
         progress: &dyn Progress,
     ) -> Result<Self> {
@@ -61,7 +63,7 @@ impl Nuisances {
             progress.warn(
                 "no average effects: an observational design needs a model, or propensity columns (--propensity)",
             );
-            return Ok(Self { predictions, propensity: None });
+            return Ok(Self { x: None, predictions, propensity: None });
         };
         if fit.report.clipped_own_rows > 0 {
             let share = 100.0 * fit.report.clipped_own_rows as f64 / table.arm.len() as f64;
@@ -70,6 +72,7 @@ impl Nuisances {
                  predicted effects there"
             ));
         }
-        Ok(Self { predictions, propensity: Some(fit.propensity) })
+        let x = x.filter(|_| columns.design == Design::Observational);
+        Ok(Self { x, predictions, propensity: Some(fit.propensity) })
     }
 }
