@@ -51,7 +51,7 @@ fn differences_of_probabilities_stay_within_the_bound() {
         let (mut by_embedding, mut by_distance) = (0.0, 0.0);
         for (member, h) in h.iter().enumerate() {
             let (a, b) = h.split_at(h.len() / 2);
-            let moved = a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>().sqrt();
+            let moved = gains[member].moved(a, b);
             let own = constants[member];
             let most = slope * gains[member].most[9] / 2.0;
             by_embedding += most * moved;

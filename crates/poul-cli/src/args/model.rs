@@ -61,8 +61,8 @@ pub(crate) struct Fit {
 #[derive(ClapArgs)]
 #[command(
     after_help = "One row for each input row and policy: the id columns (or `row`, from 0), policy, against,
-effect_<outcome>, with --interval lower_<outcome> and upper_<outcome>, and with --support unseen_share
-(the share of the comparison on atoms never seen) and support (that of the policy on atoms seen enough).
+effect_<outcome>; with --interval lower_<outcome> and upper_<outcome>; with --support unseen_share,
+the share of the comparison on atoms never seen, and support, that of the policy on atoms seen enough.
 
 Examples:
   poul effect model.poul users.parquet --policy T2 --against control --out effects.parquet

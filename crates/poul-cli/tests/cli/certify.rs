@@ -1,5 +1,7 @@
 //! `poul policy certify`, `effect --support` and the checks of `evaluate MODEL`: what stands behind numbers.
 
+use std::sync::OnceLock;
+
 use serde_json::Value;
 
 use crate::harness::{Folder, POLICIES, experiment};
@@ -30,6 +32,12 @@ fn fitted(learner: &str) -> Folder {
     folder
 }
 
+/// One fit for all tests that only read it.
+fn poul() -> &'static Folder {
+    static FOLDER: OnceLock<Folder> = OnceLock::new();
+    FOLDER.get_or_init(|| fitted("poul"))
+}
+
 fn certificate<'v>(all: &'v Value, policy: &str) -> &'v Value {
     let found = all["certificates"].as_array().expect("certificates").iter();
     found.clone().find(|own| own["policy"] == policy).unwrap_or_else(|| panic!("no {policy} in {all}"))
@@ -41,7 +49,7 @@ fn number(value: &Value) -> f64 {
 
 #[test]
 fn every_standing_is_told() {
-    let folder = fitted("poul");
+    let folder = poul();
     let args = ["policy", "certify", "m.poul", "--policies", "new.toml", "--json", "-"];
     let all = folder.json(&args);
     assert_eq!(all["certificates"].as_array().map(Vec::len), Some(3));
@@ -103,7 +111,7 @@ fn mistakes_are_told() {
 
 #[test]
 fn effects_carry_their_support() {
-    let folder = fitted("poul");
+    let folder = poul();
     let effect = ["effect", "m.poul", "data.csv", "--policies", "new.toml", "--policy", "weekend"];
     for (min_rows, share) in [("100", ",1"), ("500", ",0")] {
         let more = ["--support", "--min-rows", min_rows, "--out", "e.csv"];
@@ -117,7 +125,7 @@ fn effects_carry_their_support() {
 
 #[test]
 fn an_evaluation_says_whether_it_can_be_trusted() {
-    let folder = fitted("poul");
+    let folder = poul();
     let evaluate = ["evaluate", "m.poul", "data.csv", "--draws", "0", "--json", "-"];
     let metrics = folder.json(&[&evaluate[..], &["--placebo", "1"]].concat());
     let validation = &metrics["validation"];
@@ -159,7 +167,7 @@ fn an_evaluation_says_whether_it_can_be_trusted() {
 fn observational_data_get_their_own_checks() {
     let folder = Folder::new();
     let simulate =
-        ["simulate", "--out", "w", "--scenario", "observational", "--rows", "6000", "--test-rows", "4000"];
+        ["simulate", "--out", "w", "--scenario", "observational", "--rows", "3000", "--test-rows", "2000"];
     folder.succeeds(
         &[&simulate[..], &["--features", "8", "--policies", "4", "--contexts", "3", "--actions", "3"]]
             .concat(),

@@ -1,6 +1,10 @@
 //! What a learner with a treatment net tells of policies: h, and the constants of Proposition 3 of the paper,
 //! |τ(x; t, t′)| ≤ ‖g(x)‖·L_ρ·B_φ·d_Π(t, t′).
 //!
+//! Since gᵀΔh = (g/s)ᵀ(s·Δh) for any scales s of the axes, both factors are measured with s_k = √E[g_k(x)²]. Then
+//! ‖s·Δh‖² is near the mean square of gᵀΔh over rows (it is that where axes of g are uncorrelated, as in the canonical
+//! form), and an axis along which effects do not differ cannot make the bound loose, however far h moves along it.
+//!
 //! The effect of an ensemble is the mean over its members, so the bound holds member by member and their mean bounds the
 //! ensemble: a product of the largest L_ρ and the largest B_φ would hold too, and be looser.
 
@@ -14,7 +18,7 @@ pub trait PolicyEmbedding: Send + Sync {
     /// h of some policies for one outcome, by member: policies × d, row after row.
     fn embeddings(&self, policies: &PolicySet, chosen: &[usize], outcome: usize) -> Result<Vec<Vec<f32>>>;
 
-    /// L_ρ and B_φ of every member, valid for mixtures of the atoms seen in training and of those of `chosen`.
+    /// L_ρ, in the scales of [`gains`](Self::gains), and B_φ of every member, valid for mixtures of the atoms seen in training and of those of `chosen`.
     fn constants(
         &self,
         policies: &PolicySet,
@@ -22,7 +26,7 @@ pub trait PolicyEmbedding: Send + Sync {
         outcome: usize,
     ) -> Result<Vec<StabilityConstants>>;
 
-    /// ‖g(x)‖ over training rows by member, in the outcome's units; nothing in models older than it.
+    /// ‖g(x)/s‖ over training rows by member, and s in the outcome's units; nothing in models older than it.
     fn gains(&self, outcome: usize) -> &[GainDeciles];
 
     /// The most by which the outcome changes with gᵀh: 1, or 1/4 where effects are differences of probabilities.
@@ -41,13 +45,23 @@ pub struct StabilityConstants {
     pub embedding_bound: f64,
 }
 
-/// ‖g(x)‖ of one member, by decile of the rows.
+/// ‖g(x)/s‖ of one member, by decile of the rows.
 ///
-/// Rows are ordered by the mean of ‖g(x)‖ over members, so that a decile holds the same rows in every member.
+/// Rows are ordered by its mean over members, so that a decile holds the same rows in every member.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GainDeciles {
+    /// s: the root mean square of g along each axis, in the outcome's units.
+    pub scales: Vec<f64>,
     /// The mean over the rows of each decile, the lowest first.
     pub mean: Vec<f64>,
     /// The largest in each decile.
     pub most: Vec<f64>,
+}
+
+impl GainDeciles {
+    /// ‖s·(h − h′)‖.
+    pub fn moved(&self, h: &[f32], other: &[f32]) -> f64 {
+        let along = h.iter().zip(other).zip(&self.scales);
+        along.map(|((a, b), scale)| (scale * (f64::from(*a) - f64::from(*b))).powi(2)).sum::<f64>().sqrt()
+    }
 }

@@ -222,7 +222,7 @@ pub struct PolicyPlace {
     /// Share of its mixture on atoms never seen.
     pub unseen_share: f64,
     /// The largest difference from the nearest policy's effect that the trained net allows, by outcome, for the median
-    /// row: mean over members of ‖g(x)‖·‖h(t) − h(t′)‖; none where the learner has no bound.
+    /// row: mean over members of ‖g(x)‖·‖h(t) − h(t′)‖, axes scaled by the size of g; none where the learner has no bound.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bound: Vec<f64>,
 }

@@ -15,6 +15,8 @@ use crate::policy::PolicySet;
 
 /// Parts into which rows are cut by the size of g.
 const N_PARTS: usize = 10;
+/// Least scale of an axis, relative to the largest.
+const LEAST_SCALE: f64 = 1e-4;
 
 impl PolicyEmbedding for Poul {
     fn embeddings(&self, policies: &PolicySet, chosen: &[usize], outcome: usize) -> Result<Vec<Vec<f32>>> {
@@ -36,14 +38,18 @@ impl PolicyEmbedding for Poul {
         let with_zero = chosen.iter().enumerate().any(has_nothing);
         let treatment = self.treatment_net(outcome);
         let mut workspace = Workspace::default();
-        let of = |weights: &Vec<f32>| {
+        let gains = self.gains(outcome);
+        let of = |(member, weights): (usize, &Vec<f32>)| {
             let phi = workspace.value(self.layout(), weights, |tape| treatment.atoms(tape, &mixtures))?;
             Ok(StabilityConstants {
-                lipschitz: treatment.rho.lipschitz(self.layout(), weights),
+                lipschitz: match gains.get(member) {
+                    Some(own) => treatment.rho.lipschitz_along(self.layout(), weights, &own.scales),
+                    None => treatment.rho.lipschitz(self.layout(), weights),
+                },
                 embedding_bound: embedding_bound(&phi, &mixtures.atoms, with_zero) / self.space().spread,
             })
         };
-        self.weights().iter().map(of).collect()
+        self.weights().iter().enumerate().map(of).collect()
     }
 
     fn gains(&self, outcome: usize) -> &[GainDeciles] {
@@ -88,37 +94,55 @@ pub(super) fn embedding_bound(phi: &[f32], atoms: &[(u32, u32)], with_zero: bool
     most.sqrt()
 }
 
-/// ‖g(x)‖ of every outcome and member, in the units of `scales`, by decile of the rows; outcomes first.
+/// ‖g(x)/s‖ of every outcome and member by decile of the rows, and s in the units of `units`; outcomes first.
 pub(super) fn gain_deciles(
     network: &UpliftNet,
     layout: &Layout,
     members: &[Vec<f32>],
     x: &dyn RowSource,
-    scales: &[f64],
+    units: &[f64],
 ) -> Result<Vec<GainDeciles>> {
-    let (d, n_outcomes, n_rows) = (network.width(), scales.len(), x.n_rows());
+    let (d, n_outcomes, n_rows) = (network.width(), units.len(), x.n_rows());
     if n_rows == 0 {
         return Ok(Vec::new());
     }
     let mut sizes = vec![Vec::with_capacity(n_rows); n_outcomes * members.len()];
+    let mut scales = vec![Vec::new(); n_outcomes * members.len()];
     for (member, weights) in members.iter().enumerate() {
         let g = predict(layout, weights, network, x, d * n_outcomes, member)?;
-        for (place, g) in g.chunks_exact(d).enumerate() {
-            let outcome = place % n_outcomes;
-            let square: f64 = g.iter().map(|g| f64::from(*g).powi(2)).sum();
-            sizes[outcome * members.len() + member].push(square.sqrt() * scales[outcome]);
+        for outcome in 0..n_outcomes {
+            let own = || g.chunks_exact(d).skip(outcome).step_by(n_outcomes);
+            let s = root_mean_squares(own(), d);
+            let size =
+                |g: &[f32]| g.iter().zip(&s).map(|(g, s)| (f64::from(*g) / s).powi(2)).sum::<f64>().sqrt();
+            sizes[outcome * members.len() + member] = own().map(size).collect::<Vec<f64>>();
+            scales[outcome * members.len() + member] = s.iter().map(|s| s * units[outcome]).collect();
         }
     }
-    let of_outcome = |sizes: &[Vec<f64>]| {
+    let of_outcome = |(sizes, scales): (&[Vec<f64>], &[Vec<f64>])| {
         let total: Vec<f64> = (0..n_rows).map(|row| sizes.iter().map(|own| own[row]).sum()).collect();
         let mut order: Vec<usize> = (0..n_rows).collect();
         order.sort_by(|a, b| total[*a].total_cmp(&total[*b]));
-        sizes.iter().map(|own| deciles(own, &order)).collect::<Vec<_>>()
+        let both = sizes.iter().zip(scales);
+        both.map(|(own, scales)| deciles(own, &order, scales.clone())).collect::<Vec<_>>()
     };
-    Ok(sizes.chunks(members.len().max(1)).flat_map(of_outcome).collect())
+    let n = members.len().max(1);
+    Ok(sizes.chunks(n).zip(scales.chunks(n)).flat_map(of_outcome).collect())
 }
 
-fn deciles(sizes: &[f64], order: &[usize]) -> GainDeciles {
+/// √E[g_k²] of each axis; axes along which g is next to nothing count a little, so that nothing is divided by zero.
+fn root_mean_squares<'g>(rows: impl Iterator<Item = &'g [f32]>, d: usize) -> Vec<f64> {
+    let (mut squares, mut n) = (vec![0.0; d], 0.0_f64);
+    for g in rows {
+        squares.iter_mut().zip(g).for_each(|(sum, g)| *sum += f64::from(*g).powi(2));
+        n += 1.0;
+    }
+    let roots: Vec<f64> = squares.iter().map(|sum| (sum / n.max(1.0)).sqrt()).collect();
+    let least = LEAST_SCALE * roots.iter().copied().fold(f64::MIN_POSITIVE.sqrt(), f64::max);
+    roots.into_iter().map(|root| root.max(least)).collect()
+}
+
+fn deciles(sizes: &[f64], order: &[usize], scales: Vec<f64>) -> GainDeciles {
     let n = order.len();
     let part = |part: usize| {
         let first = (part * n / N_PARTS).min(n - 1);
@@ -127,6 +151,7 @@ fn deciles(sizes: &[f64], order: &[usize]) -> GainDeciles {
     let mean = |rows: &[usize]| rows.iter().map(|row| sizes[*row]).sum::<f64>() / rows.len() as f64;
     let most = |rows: &[usize]| rows.iter().fold(0.0_f64, |most, row| most.max(sizes[*row]));
     GainDeciles {
+        scales,
         mean: (0..N_PARTS).map(|number| mean(part(number))).collect(),
         most: (0..N_PARTS).map(|number| most(part(number))).collect(),
     }
@@ -149,10 +174,10 @@ mod tests {
         let sizes: Vec<f64> = (0..40).map(|row| f64::from((row * 7) % 40)).collect();
         let mut order: Vec<usize> = (0..40).collect();
         order.sort_by(|a, b| sizes[*a].total_cmp(&sizes[*b]));
-        let found = deciles(&sizes, &order);
+        let found = deciles(&sizes, &order, Vec::new());
         assert_eq!((found.mean[0], found.most[0]), (1.5, 3.0));
         assert_eq!((found.mean[9], found.most[9]), (37.5, 39.0));
-        let few = deciles(&[2.0, 1.0], &[1, 0]);
+        let few = deciles(&[2.0, 1.0], &[1, 0], Vec::new());
         assert_eq!((few.mean[0], few.most[9]), (1.0, 2.0));
     }
 
@@ -227,7 +252,9 @@ mod tests {
             .collect();
         let size = |member: usize, row: usize, outcome: usize| {
             let g = &g[member][(row * 2 + outcome) * d..][..d];
-            g.iter().map(|g| f64::from(*g).powi(2)).sum::<f64>().sqrt() * scales[outcome]
+            let s = &poul.gains(outcome)[member].scales;
+            let along = g.iter().zip(s).map(|(g, s)| (f64::from(*g) * scales[outcome] / s).powi(2));
+            along.sum::<f64>().sqrt()
         };
         let mut reached = [0.0_f64; 2];
         for trial in 0..60 {
@@ -242,10 +269,8 @@ mod tests {
             let scores = poul.prepare(&policies, &[t], other).unwrap().score(&x, false).unwrap().mean;
             for (outcome, effects) in scores.iter().enumerate() {
                 let h = poul.embeddings(&policies, &[t, other], outcome).unwrap();
-                let moved: Vec<f64> = h
-                    .iter()
-                    .map(|h| (0..d).map(|k| f64::from(h[k] - h[d + k]).powi(2)).sum::<f64>().sqrt())
-                    .collect();
+                let moved: Vec<f64> =
+                    h.iter().zip(poul.gains(outcome)).map(|(h, own)| own.moved(&h[..d], &h[d..])).collect();
                 let constants = poul.constants(&policies, &[t, other], outcome).unwrap();
                 let by_distance = |m: usize| {
                     constants[m].lipschitz.map_or(f64::INFINITY, |own| own * constants[m].embedding_bound)

@@ -95,6 +95,20 @@ impl Rho {
         Some(self.norms(layout, weights)? * self.factor(layout, weights))
     }
 
+    /// As [`lipschitz`](Self::lipschitz), for h with axis k multiplied by `scales[k]`.
+    pub(super) fn lipschitz_along(&self, layout: &Layout, weights: &[f32], scales: &[f64]) -> Option<f64> {
+        let mut scaled = weights.to_vec();
+        for weight in self.outputs().0 {
+            for row in scaled[layout.segment(weight).range()].chunks_exact_mut(scales.len().max(1)) {
+                row.iter_mut()
+                    .zip(scales)
+                    .for_each(|(value, scale)| *value = (f64::from(*value) * scale) as f32);
+            }
+        }
+        // The factor is that of the weights as they are.
+        Some(self.norms(layout, &scaled)? * self.factor(layout, weights))
+    }
+
     fn norms(&self, layout: &Layout, weights: &[f32]) -> Option<f64> {
         let norm = |layer: Dense| {
             let segment = layout.segment(layer.weight);

@@ -2,7 +2,7 @@
 //! the embeddings themselves.
 //!
 //! |τ(x; t, 0) − τ(x; t′, 0)| = |τ(x; t, t′)| ≤ mean over members of ‖g(x)‖·‖h(t) − h(t′)‖, and ‖h(t) − h(t′)‖ ≤
-//! L_ρ·B_φ·d_Π(t, t′). It bounds what the model says, not how wrong the model is.
+//! L_ρ·B_φ·d_Π(t, t′), with g divided and h multiplied by the scales of [`GainDeciles`]. It bounds what the model says, not how wrong the model is.
 
 use serde::Serialize;
 
@@ -28,7 +28,7 @@ pub struct MemberBound {
     pub lipschitz: Option<f64>,
     /// B_φ.
     pub embedding_bound: f64,
-    /// ‖h(t) − h(t′)‖.
+    /// ‖h(t) − h(t′)‖ in the outcome's units: about the root mean square of the difference over training rows.
     pub moved: f64,
 }
 
@@ -58,16 +58,16 @@ impl OutcomeBound {
     ) -> Result<Self> {
         let h = net.embeddings(policies, &[policy, other], outcome)?;
         let constants = net.constants(policies, &[policy, other], outcome)?;
-        let members: Vec<MemberBound> = h
-            .iter()
+        let (gains, slope) = (net.gains(outcome), net.link_slope());
+        let members: Vec<MemberBound> = moved(&h, &h, gains, [0, 1], 2)
+            .into_iter()
             .zip(constants)
-            .map(|(h, own)| MemberBound {
+            .map(|(moved, own)| MemberBound {
                 lipschitz: own.lipschitz,
                 embedding_bound: own.embedding_bound,
-                moved: moved(h.split_at(h.len() / 2)),
+                moved,
             })
             .collect();
-        let (gains, slope) = (net.gains(outcome), net.link_slope());
         let distance = policies.distance(policy, other);
         let by_distance: Option<Vec<f64>> =
             members.iter().map(|own| Some(slope * own.lipschitz? * own.embedding_bound * distance)).collect();
@@ -96,9 +96,23 @@ pub(crate) fn median_bound(net: &dyn PolicyEmbedding, outcome: usize, moved: &[f
     Some((of(middle.checked_sub(1)?) + of(middle)) / 2.0)
 }
 
-/// ‖a − b‖.
-pub(crate) fn moved((a, b): (&[f32], &[f32])) -> f64 {
-    a.iter().zip(b).map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum::<f64>().sqrt()
+/// How far row `row` of one set of embeddings is from row `other_row` of another, by member; without scales, those of h.
+pub(crate) fn moved(
+    h: &[Vec<f32>],
+    other: &[Vec<f32>],
+    gains: &[GainDeciles],
+    [row, other_row]: [usize; 2],
+    n_rows: usize,
+) -> Vec<f64> {
+    let of = |(member, (h, other)): (usize, (&Vec<f32>, &Vec<f32>))| {
+        let d = h.len() / n_rows.max(1);
+        let (a, b) = (&h[row * d..][..d], &other[other_row * d..][..d]);
+        match gains.get(member) {
+            Some(own) => own.moved(a, b),
+            None => GainDeciles { scales: vec![1.0; d], ..GainDeciles::default() }.moved(a, b),
+        }
+    };
+    h.iter().zip(other).enumerate().map(of).collect()
 }
 
 fn mean_product(gains: &[GainDeciles], factors: &[f64], of: impl Fn(&GainDeciles) -> f64) -> f64 {

@@ -40,14 +40,7 @@ pub fn places(model: &Model, policies: &PolicySet, of: &[usize], min_rows: u64) 
         let h = net.embeddings(policies, of, outcome)?;
         let h_nearest = net.embeddings(policies, &others, outcome)?;
         for (number, place) in places.iter_mut().enumerate() {
-            let by_member: Vec<f64> = h
-                .iter()
-                .zip(&h_nearest)
-                .map(|(h, other)| {
-                    let d = h.len() / of.len();
-                    moved((&h[number * d..][..d], &other[number * d..][..d]))
-                })
-                .collect();
+            let by_member = moved(&h, &h_nearest, net.gains(outcome), [number, number], of.len());
             place.bound.extend(median_bound(net, outcome, &by_member));
         }
     }
