@@ -1,0 +1,106 @@
+//! A fit that is stopped at any moment, however often, and goes on gives the same bytes as one that never stopped; what
+//! cannot go on is told.
+
+use std::path::Path;
+
+use poul::Kind;
+use serde_json::json;
+
+use super::bench::{Bench, Listener, Stop, bytes_of};
+
+fn entries(folder: &Path, part: &str) -> usize {
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    files.filter(|file| file.file_name().to_string_lossy().ends_with(part)).count()
+}
+
+#[test]
+fn a_fit_that_is_stopped_again_and_again_gives_the_same_bytes() {
+    let bench = Bench::small();
+    let listener = Listener::new(Stop::Never);
+    let whole = bytes_of(&bench.fit(false, &listener).unwrap());
+    let n_steps = listener.n_steps.into_inner();
+    let stages = listener.stages.into_inner().unwrap();
+    for stage in ["Outcome model, fold 2 of 2", "Propensity, fold 2 of 2", "Learning effects, phase 2 of 2"] {
+        assert!(stages.iter().any(|(name, _)| name == stage), "{stages:?}");
+    }
+    // Strides that share no factor with an epoch's steps reach every stage, start, middle and end.
+    for (stride, kill) in [(n_steps / 11, false), (n_steps / 17, true), (n_steps * 7 / 10, true)] {
+        let mut n_stops = 0;
+        let model = loop {
+            let stop = if kill { Stop::Die(stride) } else { Stop::Cancel(stride) };
+            match bench.stopped(n_stops > 0, stop) {
+                Some(model) => break model,
+                None => n_stops += 1,
+            }
+            assert!(n_stops < 60, "no progress with a stride of {stride} of {n_steps}");
+        };
+        assert!(n_stops > 0 && bytes_of(&model) == whole, "stopped {n_stops} times by {stride}");
+    }
+    // Every network is done: two folds of m, two of π, two phases.
+    assert_eq!((entries(&bench.partial(), ".done.part"), entries(&bench.partial(), ".state.part")), (6, 0));
+    let again = Listener::new(Stop::Never);
+    assert!(bytes_of(&bench.fit(true, &again).unwrap()) == whole);
+    assert!(again.n_steps.into_inner() < n_steps / 10, "finished networks were trained again");
+}
+
+#[test]
+fn another_fit_is_refused_by_name() {
+    let mut bench = Bench::small();
+    assert!(bench.stopped(false, Stop::Cancel(30)).is_none());
+    assert!(entries(&bench.partial(), ".part") > 0);
+    let message = |bench: &Bench| {
+        let error = bench.fit(true, &poul::Silent).err().unwrap();
+        assert_eq!(error.kind(), Kind::Usage);
+        assert!(error.hint_text().unwrap().contains("without --resume"));
+        error.to_string()
+    };
+    bench.seed = 1;
+    assert!(message(&bench).ends_with("the checkpoint is of another fit: seed (3407 there, 1 here)"));
+    bench.seed = 3407;
+    bench.settings.training.insert("learning_rate".into(), 0.125.into());
+    assert!(message(&bench).contains("settings.training.learning_rate ("));
+    bench.settings.training.remove("learning_rate");
+    bench.roles.population = Some("age < 0.9".into());
+    assert!(message(&bench).contains("roles.population (null there, \"age < 0.9\" here)"));
+    bench.roles.population = None;
+    let data = bench.folder.path().join("data.csv");
+    let text = std::fs::read_to_string(&data).unwrap();
+    std::fs::write(&data, text + "t1,1,0.5,1\n").unwrap();
+    assert!(message(&bench).contains("another fit: data"));
+}
+
+#[test]
+fn a_damaged_checkpoint_is_told() {
+    let bench = Bench::small();
+    assert!(bench.stopped(false, Stop::Cancel(30)).is_none());
+    let files = std::fs::read_dir(bench.partial()).unwrap().flatten().map(|file| file.path());
+    let state = files.into_iter().find(|path| path.extension().is_some_and(|end| end == "part")).unwrap();
+    let whole = std::fs::read(&state).unwrap();
+    std::fs::write(&state, &whole[..whole.len() / 2]).unwrap();
+    let error = bench.fit(true, &poul::Silent).err().unwrap();
+    assert!(error.to_string().ends_with("the checkpoint is damaged"), "{error}");
+    assert!(error.hint_text().unwrap().starts_with("delete the folder"), "{error:?}");
+}
+
+#[test]
+fn training_that_diverges_says_where_and_goes_on_at_a_lower_rate() {
+    let mut bench = Bench::new(json!({
+        "model": { "members": 1, "hidden": [8] },
+        "training": { "folds": 1, "epochs": 3, "learning_rate": 1e30, "clip_norm": 0.0 },
+    }));
+    let error = bench.fit(false, &poul::Silent).err().unwrap();
+    let text = error.to_string();
+    assert!(text.starts_with("Learning effects: training diverged: the loss is "), "{text}");
+    assert!(text.contains("in epoch 1, step "), "{text}");
+    let hint = error.hint_text().unwrap();
+    assert!(hint.contains("lower the learning rate") && hint.contains("extreme values"), "{hint}");
+    // Both nuisances are kept; nothing of stage 2 was good.
+    assert_eq!((entries(&bench.partial(), ".done.part"), entries(&bench.partial(), ".state.part")), (2, 0));
+    bench.settings.training.insert("learning_rate".into(), 1e-3.into());
+    let listener = Listener::new(Stop::Never);
+    let model = bench.fit(true, &listener).unwrap();
+    let notes = &model.manifest().notes;
+    assert!(notes.iter().any(|note| note.contains("training diverged") && note.contains("last good state")));
+    let effects = &model.manifest().history.last().unwrap().epochs;
+    assert!(effects.iter().all(|epoch| epoch.loss.is_finite()) && effects.len() == 3);
+}

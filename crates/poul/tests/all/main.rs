@@ -1,0 +1,33 @@
+//! The library from outside, a file a subject: one binary, since linking one for each costs more than the tests.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod certificate_logistic;
+mod data_corrupt;
+mod data_encoder;
+mod data_rows;
+mod effect_table;
+mod evaluate_average;
+mod evaluate_golden;
+mod evaluate_invariances;
+mod evaluate_table;
+mod fit;
+mod forest_effects;
+mod learner_halves;
+mod learner_objective;
+mod learner_poul;
+mod learner_treatment;
+mod learners_contract;
+mod model_file;
+mod net_gradients;
+mod net_training;
+mod nuisance_outcome;
+mod nuisance_propensity;
+mod nuisance_strata;
+mod policy_errors;
+mod policy_files;
+mod policy_properties;
+mod policy_table_errors;
+mod real_data;
+mod rivals;
+mod simulate_files;
