@@ -1,12 +1,9 @@
 //! m̂ and π of the evaluated rows, for average effects.
 
-use poul::data::Columns;
-use poul::net::RowSource;
-use poul::nuisance::{Assignment, EvaluatedRows, Propensity, PropensityColumn, evaluated_nuisances};
-use poul::policy::PolicySet;
-use poul::{Progress, Result, Seed};
-
-use super::rows::Rows;
+use super::measure::Compared;
+use crate::net::RowSource;
+use crate::nuisance::{Assignment, EvaluatedRows, Propensity, PropensityColumn, evaluated_nuisances};
+use crate::{Progress, Result, Seed};
 
 /// What average effects need beside predicted effects.
 pub(super) struct Nuisances {
@@ -19,13 +16,12 @@ pub(super) struct Nuisances {
 impl Nuisances {
     /// By the design of the columns; `x` are the encoded features, where there is a model.
     pub(super) fn of(
-        table: &Rows,
-        columns: &Columns,
-        policies: &PolicySet,
+        compared: &Compared<'_>,
         x: Option<&dyn RowSource>,
         seed: Seed,
         progress: &dyn Progress,
     ) -> Result<Self> {
+        let Compared { rows: table, columns, policies, .. } = compared;
         let weight: Option<Vec<f32>> =
             table.weight.as_ref().map(|weight| weight.iter().map(|weight| *weight as f32).collect());
         let propensity: Vec<PropensityColumn<'_>> = columns
