@@ -170,7 +170,9 @@ fn effects_written_to_columns_measure_as_the_model_that_wrote_them() {
     let (_, batches) = effects.collect(&source, &Silent).unwrap();
     let all: Vec<f64> = batches
         .iter()
-        .flat_map(|batch| batch.column_by_name("effect_gmv").unwrap().as_primitive::<Float32Type>().values())
+        .flat_map(|batch| {
+            batch.column_by_name("effect_gmv").unwrap().as_primitive::<Float32Type>().values().iter()
+        })
         .map(|effect| f64::from(*effect))
         .collect();
     let of_policy = |policy: usize| -> ArrayRef {

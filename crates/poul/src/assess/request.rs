@@ -12,7 +12,7 @@ use crate::{Error, Result, Seed};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AssessmentRequest {
-    /// Which column is what. For a model, begin with [`fitted_roles`](super::fitted_roles). Features are not looked at: a
+    /// Which column is what. For a model, begin with [`fitted_roles`](super::fitted_roles()). Features are not looked at: a
     /// model has its own, and columns of effects need none.
     pub roles: Roles,
     /// Columns of predicted effects, where no model predicts them. Default: none.
