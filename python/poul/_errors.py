@@ -67,7 +67,7 @@ def in_python(text: str) -> str:
         return name if match.string[match.end() :].startswith(":") else f"{name}={match['value'] or ''}"
 
     value = r"(?:[ =](?P<value>[A-Z0-9'\"][^\s`;]*|randomized|stratified|observational|[^\s`;]+$))?"
-    return re.sub(rf"(?<!\S)(?P<open>`?)--(?P<flag>[a-z][a-z-]+){value}", lambda m: m["open"] + argument(m), text)
+    return re.sub(rf"(?<![^\s(])(?P<open>`?)--(?P<flag>[a-z][a-z-]+){value}", lambda m: m["open"] + argument(m), text)
 
 
 def unknown_argument(name: str, known: Iterable[str], where: str) -> ArgumentError:

@@ -99,7 +99,7 @@ fn of_columns(effects: &[(&str, Option<&str>)]) -> AssessmentRequest {
 }
 
 fn quick() -> AssessmentRequest {
-    AssessmentRequest { draws: 10, by: vec!["city".to_owned()], ..AssessmentRequest::default() }
+    AssessmentRequest { draws: 20, by: vec!["city".to_owned()], ..AssessmentRequest::default() }
 }
 
 /// What was found, without where the rows lay.
@@ -117,7 +117,7 @@ fn a_table_in_memory_in_pieces_or_in_a_file_is_the_same_table() {
     writer.finish().unwrap();
     let whole = in_memory(&table, 1);
     let model = fitted(&whole, None);
-    let (of_model, of_columns) = (quick(), AssessmentRequest { draws: 10, ..of_columns(&[("tau", None)]) });
+    let (of_model, of_columns) = (quick(), AssessmentRequest { draws: 20, ..of_columns(&[("tau", None)]) });
     let (one, two) = (by_model(&model, &whole, of_model.clone()), of_columns.clone().check().unwrap());
     let (one, two) = (found(one), found(assess_columns(&whole, &two, &Silent)));
     let elsewhere = [in_memory(&table, 7), Source::open(&path.to_string_lossy()).unwrap()];
