@@ -15,6 +15,7 @@ path; ``model.effect(df, policy="T2")`` gives the same kind of frame back. NumPy
 
 from __future__ import annotations
 
+from ._assessment import evaluate
 from ._comparison import Comparison, compare
 from ._errors import (
     ArgumentError,
@@ -26,7 +27,7 @@ from ._errors import (
     PoulError,
     UsageError,
 )
-from ._evaluation import Evaluation, evaluate
+from ._evaluation import Evaluation
 from ._frames import Table
 from ._learner import Learner, Poul, load
 from ._policies import Policies

@@ -56,14 +56,18 @@ def in_python(text: str) -> str:
 
     >>> in_python("name one or more with `--outcome COL`, or see --allow-unseen")
     'name one or more with `outcomes=COL`, or see allow_unseen='
+    >>> in_python("--by: there is no column `cty`"), in_python("name it as one too: --outcome cost")
+    ('by: there is no column `cty`', 'name it as one too: outcomes=cost')
     """
 
     def argument(match: re.Match[str]) -> str:
         name = match["flag"].replace("-", "_")
-        return f"{ {'outcome': 'outcomes'}.get(name, name) }={match['value'] or ''}"
+        name = {"outcome": "outcomes"}.get(name, name)
+        # A flag before a colon is where something is wrong, not what to write.
+        return name if match.string[match.end() :].startswith(":") else f"{name}={match['value'] or ''}"
 
-    value = r"(?:[ =](?P<value>[A-Z0-9'\"][^\s`;]*|randomized|stratified|observational))?"
-    return re.sub(rf"(?<!\S)(?P<open>`?)--(?P<flag>[a-z][a-z-]+){value}", lambda m: m["open"] + argument(m), text)
+    value = r"(?:[ =](?P<value>[A-Z0-9'\"][^\s`;]*|randomized|stratified|observational|[^\s`;]+$))?"
+    return re.sub(rf"(?<![^\s(])(?P<open>`?)--(?P<flag>[a-z][a-z-]+){value}", lambda m: m["open"] + argument(m), text)
 
 
 def unknown_argument(name: str, known: Iterable[str], where: str) -> ArgumentError:

@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from . import _html, _poul, _text
 from ._errors import ArgumentError, UsageError
-from ._frames import take
-from ._policies import Policy, policy_name, policy_names
-from ._progress import Listener
-from ._settings import roles_of, to_json
+from ._frames import Kind, give
 
 _SHOWN = ("n_treated", "n_control", "ate", "ate_interval", "ate_predicted", "auuc", "auuc_interval", "qini", "mape",
           "calibration_slope")  # fmt: skip
 _TITLES = {"n_treated": "treated", "n_control": "control", "ate": "effect", "ate_interval": "interval",
            "ate_predicted": "predicted", "auuc": "AUUC", "auuc_interval": "interval", "qini": "Qini", "mape": "MAPE",
            "calibration_slope": "slope"}  # fmt: skip
+_AVERAGES = {"outcome": "outcome", "policy": "policy", "by": "by", "group": "group", "rows": "rows",
+             "n_treated": "treated", "effect": "effect", "se": "se", "interval": "interval", "band": "band",
+             "q_value": "q", "predicted": "predicted"}  # fmt: skip
+_BY_PREDICTED_EFFECT = "predicted effect"
 
 
 class Evaluation:
-    """Metrics of every outcome and policy. ``results`` and ``pooled`` are those of ``poul evaluate --json``."""
+    """Metrics of every outcome and policy, average effects, who gains, and what can be checked of a model.
 
-    def __init__(self, document: Mapping[str, Any]) -> None:
-        self._document = dict(document)
+    The names are those of ``poul evaluate --json``.
+    """
+
+    def __init__(self, text: str, kind: Kind = "arrow") -> None:
+        self._text = text
+        self._document: dict[str, Any] = json.loads(text)
+        self._kind: Kind = kind
 
     @property
     def rows(self) -> int:
@@ -57,6 +63,51 @@ class Evaluation:
         curves: list[dict[str, Any]] = self._document.get("cost_curves", [])
         return curves
 
+    @property
+    def averages(self) -> Any:
+        """Average effects by the doubly robust score, as a frame of the kind that was evaluated.
+
+        A row for each outcome and policy over all rows (`by` and `group` are missing there), by quantile of the predicted
+        effect, and by each column asked for: the effect, its standard error, its interval (`lower`, `upper`), the band of
+        all comparisons at once (`band_lower`, `band_upper`), p- and q-values, and the mean predicted effect.
+        """
+        return give(_poul.averages(json.dumps(self._averages())), self._kind)
+
+    @property
+    def who_gains(self) -> list[dict[str, Any]]:
+        """By outcome and policy, the features along which predicted effects differ, and a small tree; of models."""
+        gains: list[dict[str, Any]] = self._document.get("who_gains", [])
+        return gains
+
+    @property
+    def checks(self) -> list[dict[str, str]]:
+        """What was checked of a model: `name`, `verdict` (`pass`, `doubt` or `fail`) and `text`, the worst first."""
+        return [] if self.validation is None else self.validation["checks"]
+
+    @property
+    def validation(self) -> dict[str, Any] | None:
+        """The numbers behind the checks: balance, outcome model, overlap, placebo, sensitivity."""
+        validation: dict[str, Any] | None = self._document.get("validation")
+        return validation
+
+    @property
+    def policies(self) -> list[dict[str, Any]]:
+        """The policies of a model beside each other: place on the map, nearest that was run, support, bound."""
+        policies: list[dict[str, Any]] = self._document.get("policies", [])
+        return policies
+
+    @property
+    def atoms(self) -> list[dict[str, Any]]:
+        """What each action does in each context, by outcome; of models."""
+        atoms: list[dict[str, Any]] = self._document.get("atoms", [])
+        return atoms
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """Where the numbers come from: version, seeds, fingerprints of the data, training history."""
+        provenance: dict[str, Any] = self._document["provenance"]
+        return provenance
+
     def metrics(self, outcome: str | None = None, policy: str | None = None) -> dict[str, Any]:
         """All numbers of one comparison; all policies together where none is named and there are several."""
         outcomes = list(dict.fromkeys(result["outcome"] for result in self.results))
@@ -79,11 +130,14 @@ class Evaluation:
         """Everything, as in the metrics file."""
         return self._document
 
+    def to_json(self) -> str:
+        """Everything, as the text of the metrics file."""
+        return self._text
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the metrics file."""
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(self._document, file, indent=2)
-            file.write("\n")
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
+            file.write(self._text + "\n")
 
     def table(self) -> list[dict[str, Any]]:
         """The main numbers as rows, ready for ``pandas.DataFrame``."""
@@ -95,18 +149,44 @@ class Evaluation:
 
     def __repr__(self) -> str:
         against = self.results[0]["against"] if self.results else "nothing"
-        rows = [[_text.cell(value) for value in row.values()] for row in self.table()]
-        header = ["outcome", "policy", *(_TITLES[name] for name in _SHOWN)]
         last = f"Effects are against {against}; intervals at {100 * self.level:.0f} %; {self.rows:,} rows."
-        return f"{_text.table(header, rows, left=2)}\n{last}"
+        text = f"{_text.table(*self._cells(), left=2)}\n{last}"
+        header, rows = self._average_cells(grouped=False)
+        return f"{text}\n\nAverage effects over all rows:\n{_text.table(header, rows, left=2)}" if rows else text
 
     def _repr_html_(self) -> str:
-        header = ["outcome", "policy", *(_TITLES[name] for name in _SHOWN)]
+        parts = [_html.table(*self._cells())]
+        for grouped, title in ((False, "over all rows"), (True, "by group")):
+            header, rows = self._average_cells(grouped=grouped)
+            if rows:
+                caption = f"Average effects {title}, with intervals and bands at {100 * self.level:.0f} %"
+                parts.append(_html.table(header, rows, caption))
+        if self.checks:
+            rows = [[check["verdict"], check["name"], check["text"]] for check in self.checks]
+            parts.append(_html.table(["verdict", "check", "finding"], rows, "Can it be trusted?"))
+        for entry in self.pooled:
+            parts.append(_html.gain_curve(entry["curve"], f"{entry['outcome']}: gain by share of rows"))
+        return "".join(parts)
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        """The main numbers, for a person."""
         rows = [[_text.cell(value) for value in row.values()] for row in self.table()]
-        curves = "".join(
-            _html.gain_curve(entry["curve"], f"{entry['outcome']}: gain by share of rows") for entry in self.pooled
-        )
-        return _html.table(header, rows) + curves
+        return ["outcome", "policy", *(_TITLES[name] for name in _SHOWN)], rows
+
+    def _average_cells(self, grouped: bool) -> tuple[list[str], list[list[str]]]:
+        """Averages over all rows, or by columns, for a person; those by predicted effect are left to the frame."""
+        names = [name for name in _AVERAGES if grouped or name not in ("by", "group", "rows")]
+        wanted = [
+            own
+            for own in self._averages()
+            if ("by" in own) == grouped and own.get("by") != _BY_PREDICTED_EFFECT
+        ]
+        rows = [[_text.cell(own.get(name)) for name in names] for own in wanted]
+        return [_AVERAGES[name] for name in names], rows
+
+    def _averages(self) -> list[dict[str, Any]]:
+        averages: list[dict[str, Any]] = self._document.get("averages", [])
+        return averages
 
     def plot(self, outcome: str | None = None, policy: str | None = None, *, kind: str = "gain", ax: Any = None) -> Any:
         """Draws a curve with matplotlib and gives its axes back.
@@ -127,85 +207,6 @@ class Evaluation:
             return axes[0] if len(outcomes) > 1 else axes[0, 0]
         _draw(ax, self.metrics(outcome, policy), kind)
         return ax
-
-
-def evaluate(
-    data: Any,
-    effects: Any,
-    *,
-    outcomes: str | Sequence[str],
-    treatment: str | None = None,
-    control: Policy | None = None,
-    policy: Policy | Sequence[Policy] | None = None,
-    against: Policy | None = None,
-    truth: Any = None,
-    cost_curve: tuple[str, str] | None = None,
-    draws: int = 200,
-    level: float = 0.9,
-    bins: int = 10,
-    seed: int = 3407,
-    threads: int | None = None,
-    progress: bool | None = None,
-    **roles: Any,
-) -> Evaluation:
-    """Measures effects that any tool predicted: a column, or a mapping from policies to columns.
-
-    ``effects`` and ``truth`` are a column for all policies, ``{policy: column}`` or ``{(outcome, policy): column}``.
-    """
-    own = roles_of({"outcomes": outcomes, "treatment": treatment, "control": control, **roles})
-    request = evaluation_request(
-        own, policy, against, effects, truth, cost_curve, False, draws, level, bins, seed, None, threads
-    )
-    frame, _ = take(data)
-    with Listener(progress) as listener:
-        return Evaluation(json.loads(_poul.evaluate_columns(frame, to_json(request), listener)))
-
-
-def evaluation_request(
-    roles: Mapping[str, Any],
-    policy: Policy | Sequence[Policy] | None,
-    against: Policy | None,
-    effects: Any,
-    truth: Any,
-    cost_curve: tuple[str, str] | None,
-    allow_unseen: bool,
-    draws: int,
-    level: float,
-    bins: int,
-    seed: int,
-    memory: str | None,
-    threads: int | None,
-) -> dict[str, Any]:
-    """An evaluation as the native part reads it."""
-    return {
-        "roles": dict(roles),
-        "policy": policy_names(policy),
-        "against": None if against is None else policy_name(against),
-        "effects": _specs(effects, "effects"),
-        "truth": _specs(truth, "truth"),
-        "cost_curve": None if cost_curve is None else list(cost_curve),
-        "allow_unseen": allow_unseen,
-        "draws": draws,
-        "level": level,
-        "bins": bins,
-        "seed": seed,
-        "memory": memory,
-        "threads": threads,
-    }
-
-
-def _specs(columns: Any, argument: str) -> list[dict[str, Any]]:
-    if columns is None:
-        return []
-    if isinstance(columns, str):
-        return [{"outcome": None, "policy": None, "column": columns}]
-    if not isinstance(columns, Mapping):
-        raise ArgumentError(f"`{argument}` must be a column, or a mapping from policies to columns")
-    specs = []
-    for key, column in columns.items():
-        outcome, policy = (None, key) if isinstance(key, str) else key
-        specs.append({"outcome": outcome, "policy": policy, "column": column})
-    return specs
 
 
 def _main(entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,11 +9,12 @@ from typing import Any
 from . import _text
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
     """A table."""
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
     head = "".join(f"<th>{escape(title)}</th>" for title in header)
     body = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def model(label: str, manifest: Mapping[str, Any] | None) -> str:

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self, Unpack
 
 from . import _arrays, _html, _poul
+from ._assessment import evaluation_request
 from ._errors import ArgumentError, NotFittedError, UsageError, unknown_argument
-from ._evaluation import Evaluation, evaluation_request
-from ._frames import array_of, give, take, with_index
+from ._evaluation import Evaluation
+from ._frames import Kind, array_of, give, take, with_index
 from ._policies import (
     Policies,
     PoliciesLike,
@@ -462,17 +463,46 @@ class Learner:
         contexts: Mapping[str, float] | str | os.PathLike[str] | None = None,
         truth: Any = None,
         cost_curve: tuple[str, str] | None = None,
+        by: str | Sequence[str] = (),
         allow_unseen: bool = False,
         draws: int = 200,
         level: float = 0.9,
         bins: int = 10,
+        checks: bool = True,
+        placebo: int = 0,
+        min_rows: int = 100,
         seed: int | None = None,
         **roles: Any,
     ) -> Evaluation:
-        """How good the effects are on rows that were not trained on: ranking, size, calibration, with intervals."""
+        """How good the effects are on rows that were not trained on: ranking, size, calibration, with intervals.
+
+        Parameters
+        ----------
+        policy, against, policies, allow_unseen
+            As in :meth:`effect`. Default: every policy that the rows have and the model can score.
+        truth
+            True effects, where they are known: a column, ``{policy: column}`` or ``{(outcome, policy): column}``.
+        cost_curve
+            Two outcomes, such as ``("gmv", "cost")``, to set against each other as the targeted share grows.
+        by
+            Columns to average effects by: numbers in quarters, categories.
+        draws, level
+            Bootstrap draws for the intervals of metrics (0 for none); the level of all intervals.
+        bins
+            Bins of the calibration table, and groups by predicted effect.
+        checks
+            Whether to check the assumptions, map the policies and list the effects of atoms.
+        placebo
+            How often to fit the learner on permuted treatment, to see what noise looks like.
+        min_rows
+            Training rows from which an atom counts as well seen.
+        roles
+            Roles of columns that differ from those of the fit.
+        """
         model = self._fitted()
         self._check_roles(roles, "evaluate")
         own = roles_of(roles)
+        kind: Kind = "arrow"
         if T is not None or Y is not None:
             fitted = self.manifest_["roles"]
             names = {
@@ -482,25 +512,28 @@ class Learner:
             }
             frame = _arrays.Arrays(Y if Y is not None else data, T, X, names=names).frame
         else:
-            frame, _ = take(data)
+            frame, kind = take(data)
         set_, _ = self._policies_beside(model, policies, contexts)
         request = evaluation_request(
             own,
-            policy,
-            against,
-            None,
-            truth,
-            cost_curve,
-            allow_unseen,
-            draws,
-            level,
-            bins,
-            self.seed if seed is None else seed,
-            self.memory,
-            self.threads,
+            truth=truth,
+            policy=policy,
+            against=against,
+            cost_curve=cost_curve,
+            by=by,
+            memory=self.memory,
+            threads=self.threads,
+            allow_unseen=allow_unseen,
+            draws=draws,
+            level=level,
+            bins=bins,
+            checks=checks,
+            placebo=placebo,
+            min_rows=min_rows,
+            seed=self.seed if seed is None else seed,
         )
         with Listener(self.progress) as listener:
-            return Evaluation(json.loads(model.evaluate(frame, to_json(request), listener, set_)))
+            return Evaluation(model.evaluate(frame, to_json(request), listener, set_), kind)
 
     def support(
         self, policy: Policy | Sequence[Policy] | None = None, *, policies: PoliciesLike | None = None

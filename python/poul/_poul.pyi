@@ -10,6 +10,7 @@ __all__ = [
     "Model",
     "PolicySet",
     "__version__",
+    "averages",
     "compare",
     "context_weights",
     "evaluate_columns",
@@ -128,6 +129,7 @@ def fit(
     strata_table: Frame | None = None,
     warm_start: Model | None = None,
 ) -> Model: ...
+def averages(text: str) -> Frame: ...
 def evaluate_columns(frame: Frame, request: str, listener: _Listener) -> str: ...
 def compare(
     frame: Frame,

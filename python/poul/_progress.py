@@ -7,6 +7,8 @@ import sys
 import time
 from typing import Any
 
+from ._errors import in_python
+
 logger = logging.getLogger("poul")
 
 
@@ -52,7 +54,7 @@ class Listener:
 
     def warn(self, text: str) -> None:
         """Something to know although it is no error."""
-        logger.warning("%s", text)
+        logger.warning("%s", in_python(text))
 
     def _close(self) -> None:
         if self._bar is not None:

@@ -23,10 +23,8 @@ use crate::texts::texts;
 #[pyclass(frozen, module = "poul._poul")]
 pub(crate) struct Frame {
     pub(crate) source: Source,
-    /// Where it lies, for messages; nowhere for a table in memory.
-    pub(crate) location: Option<String>,
-    /// The batches of a table in memory.
-    batches: Vec<RecordBatch>,
+    /// The batches of a table in memory; none for one in files.
+    batches: Option<Vec<RecordBatch>>,
 }
 
 #[pymethods]
@@ -35,7 +33,7 @@ impl Frame {
     #[staticmethod]
     fn open(py: Python<'_>, location: &str) -> PyResult<Self> {
         let source = guarded(py, || Source::open(location))?;
-        Ok(Self { source, location: Some(location.to_owned()), batches: Vec::new() })
+        Ok(Self { source, batches: None })
     }
 
     /// Anything that speaks the Arrow C data interface for a table.
@@ -86,7 +84,7 @@ impl Frame {
     /// Bytes that the columns in memory take.
     #[getter]
     fn n_bytes(&self) -> usize {
-        self.batches.iter().map(RecordBatch::get_array_memory_size).sum()
+        self.batches.iter().flatten().map(RecordBatch::get_array_memory_size).sum()
     }
 
     fn __len__(&self) -> usize {
@@ -102,14 +100,14 @@ impl Frame {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // A producer may ignore a request that it cannot meet.
         let _ = requested_schema;
-        let (batches, schema) = match self.location {
-            None => (self.batches.clone(), Arc::clone(self.source.schema())),
-            Some(_) => {
+        let batches = match &self.batches {
+            Some(batches) => batches.clone(),
+            None => {
                 let names = self.source.column_names();
-                let batches = guarded(py, || self.source.batches(&names, 1 << 16)?.collect())?;
-                (batches, Arc::clone(self.source.schema()))
+                guarded(py, || self.source.batches(&names, 1 << 16)?.collect())?
             }
         };
+        let schema = Arc::clone(self.source.schema());
         let batches = RecordBatchIterator::new(batches.into_iter().map(Ok), schema);
         give_stream(py, Box::new(batches))
     }
@@ -119,7 +117,7 @@ impl Frame {
         let Some((idx, field)) = self.source.schema().column_with_name(name) else {
             return Err(PyKeyError::new_err(name.to_owned()));
         };
-        let chunks: Vec<&ArrayRef> = self.batches.iter().map(|batch| batch.column(idx)).collect();
+        let chunks: Vec<&ArrayRef> = self.batches.iter().flatten().map(|batch| batch.column(idx)).collect();
         if let Some(texts) = chunks.iter().map(|chunk| texts(chunk)).collect::<Option<Vec<_>>>()
             && !chunks.is_empty()
         {
@@ -135,15 +133,12 @@ impl Frame {
     /// A table in memory.
     pub(crate) fn of(py: Python<'_>, schema: SchemaRef, batches: Vec<RecordBatch>) -> PyResult<Self> {
         let source = guarded(py, || Source::from_batches(schema, batches.clone()))?;
-        Ok(Self { source, location: None, batches })
+        Ok(Self { source, batches: Some(batches) })
     }
 
     /// Names the file in an error about its columns, which knows only the schema.
     pub(crate) fn locate(&self, error: Error) -> Error {
-        match &self.location {
-            Some(location) if error.kind() == poul::Kind::Input => error.file(location),
-            _ => error,
-        }
+        self.source.locate(error)
     }
 }
 

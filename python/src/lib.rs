@@ -10,9 +10,10 @@
 //! | `work` | long work on threads of its own: progress, Ctrl-C, panics |
 //! | `failure` | the library's error as a Python exception |
 //! | `fit`, `model`, `effect` | learning, the model, its effects |
-//! | `rows`, `predicted`, `specs`, `evaluate` | measuring effects |
+//! | `evaluate`, `averages` | measuring effects; average effects as a table |
 //! | `compare`, `simulate` | learners side by side, experiments with known truth |
 
+mod averages;
 mod capsule;
 mod column;
 mod compare;
@@ -23,17 +24,16 @@ mod fit;
 mod frame;
 mod model;
 mod policies;
-mod predicted;
-mod rows;
 mod settings;
 mod simulate;
-mod specs;
 mod texts;
 mod work;
 
 /// The native part of the package.
 #[pyo3::pymodule]
 mod _poul {
+    #[pymodule_export]
+    use super::averages::averages;
     #[pymodule_export]
     use super::column::Column;
     #[pymodule_export]

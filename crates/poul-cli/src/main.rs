@@ -9,7 +9,6 @@ mod number;
 mod progress;
 mod report;
 mod settings;
-mod specs;
 mod table;
 
 use std::process::ExitCode;

@@ -127,11 +127,6 @@ impl DataSettings {
         }
         Ok(())
     }
-
-    /// The control policy: as set, or `control`.
-    pub(crate) fn control(&self) -> &str {
-        self.roles.control.as_deref().unwrap_or("control")
-    }
 }
 
 impl PolicySource {

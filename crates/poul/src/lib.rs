@@ -2,12 +2,13 @@
 //!
 //! A *policy* says, for each *context*, how *actions* are chosen. POUL represents a policy by the mixture it
 //! induces over (context, action) *atoms*, so that effects carry over to policies that were rare or never run.
-//! The modules follow the pipeline: [`data`] → [`policy`] → [`check`] → `net` → … → [`evaluate`];
+//! The modules follow the pipeline: [`data`] → [`policy`] → [`check`] → `net` → … → [`evaluate`] → [`assess`];
 //! [`simulate`] makes experiments whose truth is known.
 //!
 //! The library never prints, never reads a clock, and never panics on input: everything wrong with a file or a
 //! setting comes back as one [`Error`], which says what, where, and what to do about it.
 
+pub mod assess;
 pub mod baseline;
 pub mod check;
 pub mod compare;
@@ -24,6 +25,7 @@ pub mod tune;
 pub mod validate;
 
 mod checkpoint;
+mod command_line;
 mod dispatch;
 mod error;
 mod output;
@@ -31,6 +33,7 @@ mod progress;
 mod seed;
 
 pub use checkpoint::Checkpoint;
+pub use command_line::{command_line, quoted_word};
 pub use error::{Error, Kind, Result, nearest_name};
 pub use output::AtomicFile;
 pub use progress::{Progress, Silent};

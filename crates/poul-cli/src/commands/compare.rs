@@ -21,7 +21,7 @@ use poul::{AtomicFile, Checkpoint, Error, Kind, Progress, Result, Seed};
 use self::settings::CompareSettings;
 use self::split::{TestPart, TestTable};
 use crate::args::{Common, Compare};
-use crate::commands::{JsonTarget, about_data, check, show, without_outputs};
+use crate::commands::{JsonTarget, about_data, check, without_outputs};
 use crate::interrupt;
 use crate::progress::Terminal;
 use crate::report::{self, ReportTarget};
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Compare, typed: &[String], common: &Common, terminal: &
             write(file, &text)?;
         }
     }
-    page.write(|| report::of_comparison(&comparison, &show::command_line(&without_outputs(typed))))?;
+    page.write(|| report::of_comparison(&comparison, &poul::command_line(&without_outputs(typed))))?;
     json.write(&comparison, || summary::of(&comparison))?;
     match comparison.failures.first() {
         None => {
@@ -185,7 +185,7 @@ pub(super) fn stopped(folder: &Path) -> Error {
     if !Checkpoint::exists(folder) {
         return Error::cancelled().hint("nothing was finished: there is nothing to go on from");
     }
-    let mut words: Vec<String> = std::env::args().skip(1).map(|word| show::quoted(&word)).collect();
+    let mut words: Vec<String> = std::env::args().skip(1).map(|word| poul::quoted_word(&word)).collect();
     if !words.iter().any(|word| word == "--resume") {
         words.push("--resume".to_owned());
     }

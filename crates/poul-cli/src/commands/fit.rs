@@ -9,7 +9,7 @@ use poul::policy::PolicySet;
 use poul::{Checkpoint, Error, Kind, Progress, Result};
 
 use crate::args::{Common, Fit};
-use crate::commands::{about_data, check, show, without_outputs};
+use crate::commands::{about_data, check, without_outputs};
 use crate::interrupt;
 use crate::number::count;
 use crate::progress::Terminal;
@@ -109,7 +109,7 @@ fn stopped(folder: &Path) -> Error {
     if !Checkpoint::exists(folder) {
         return Error::cancelled().hint("training had not begun: there is nothing to go on from");
     }
-    let mut words: Vec<String> = std::env::args().skip(1).map(|word| show::quoted(&word)).collect();
+    let mut words: Vec<String> = std::env::args().skip(1).map(|word| poul::quoted_word(&word)).collect();
     if !words.iter().any(|word| word == "--resume") {
         words.push("--resume".to_owned());
     }

@@ -15,7 +15,7 @@ use rand::RngExt;
 use serde_json::Value;
 
 use crate::args::{Args, Common, DEFAULT_SEED, Quickstart};
-use crate::commands::{dispatch, print, show};
+use crate::commands::{dispatch, print};
 use crate::number::optional;
 use crate::progress::Terminal;
 use crate::table::Table;
@@ -92,7 +92,7 @@ impl Tour<'_> {
 
     /// A command as one types it.
     fn line(&self, words: &[&str]) -> String {
-        let words: Vec<String> = self.typed(words).iter().map(|word| show::quoted(word)).collect();
+        let words: Vec<String> = self.typed(words).iter().map(|word| poul::quoted_word(word)).collect();
         format!("poul {}", words.join(" "))
     }
 }

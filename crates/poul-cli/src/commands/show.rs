@@ -46,7 +46,7 @@ fn summary(manifest: &Manifest) -> String {
     let (n_features, width) = (manifest.encoder.features().count(), manifest.encoder.width());
     text += &format!("features  {n_features}, {width} encoded columns\n");
     if !manifest.command.is_empty() {
-        text += &format!("command   {}\n", command_line(&manifest.command));
+        text += &format!("command   {}\n", poul::command_line(&manifest.command));
     }
     let mut outcomes = Table::new(["outcome", "mean", "sd"]);
     for outcome in &manifest.outcomes {
@@ -132,32 +132,5 @@ fn setting(value: &Value) -> String {
     match value {
         Value::Null => "none".to_owned(),
         value => value.to_string(),
-    }
-}
-
-/// Words as one types them.
-pub(crate) fn command_line(words: &[String]) -> String {
-    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
-}
-
-/// A word that a shell reads as one.
-pub(crate) fn quoted(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,+@%".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_survive_a_shell() {
-        assert_eq!(quoted("--control=a"), "--control=a");
-        assert_eq!(quoted("No E-Mail"), "'No E-Mail'");
-        assert_eq!(quoted("it's"), "'it'\\''s'");
-        assert_eq!(quoted(""), "''");
     }
 }

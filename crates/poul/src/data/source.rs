@@ -12,7 +12,7 @@ use super::fingerprint::Digest;
 use super::listing::{self, Format};
 use super::unify::unify;
 use super::{csv, ipc, parquet as parquet_file};
-use crate::{Error, Result};
+use crate::{Error, Kind, Result};
 
 /// A table that is read in batches, as often as needed, in bounded memory.
 ///
@@ -23,6 +23,8 @@ pub struct Source {
     files: Arc<[SourceFile]>,
     schema: SchemaRef,
     n_rows: u64,
+    /// As it was named; nothing for a table in memory.
+    location: Option<Arc<str>>,
 }
 
 /// One file of a source, with what its metadata says.
@@ -59,7 +61,7 @@ impl Source {
             Format::Csv => csv::open(&listing.paths)?,
             Format::Ipc => listing.paths.iter().map(|path| ipc::open(path)).collect::<Result<Vec<_>>>()?,
         };
-        Self::from_files(files)
+        Ok(Self { location: Some(location.into()), ..Self::from_files(files)? })
     }
 
     /// A table already in memory.
@@ -77,7 +79,7 @@ impl Source {
     fn from_files(files: Vec<SourceFile>) -> Result<Self> {
         let schema = unify(&files)?;
         let n_rows = files.iter().map(|file| file.n_rows).sum();
-        Ok(Self { files: files.into(), schema, n_rows })
+        Ok(Self { files: files.into(), schema, n_rows, location: None })
     }
 
     /// The columns, in the order of the first file.
@@ -142,6 +144,14 @@ impl Source {
     /// The path of each file; empty for a table in memory.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
         self.files.iter().map(|file| file.path.clone()).collect()
+    }
+
+    /// Names the table, as it was opened, in an error about its content that does not say where; one in memory has no name.
+    pub fn locate(&self, error: Error) -> Error {
+        match &self.location {
+            Some(location) if error.kind() == Kind::Input => error.file(&**location),
+            _ => error,
+        }
     }
 
     /// A digest of the content that is cheap to take: schema, sizes, row counts, the ends of each file and samples

@@ -1,5 +1,7 @@
 //! Settings of an evaluation.
 
+use serde::{Deserialize, Serialize};
+
 use super::bootstrap::Bootstrap;
 use crate::{Error, Result};
 
@@ -21,7 +23,7 @@ pub struct Params {
 }
 
 /// Which outcomes a cost curve sets against each other; rows are ranked by the predicted effect on the value.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CostPair {
     /// Name of the outcome that is wanted, such as `gmv`.
     pub value: String,

@@ -1,49 +1,21 @@
 //! Whether the effects of a model can be trusted: checks, places of policies, effects of atoms.
 
-use poul::data::{Design, Need, Roles, Source};
-use poul::effect::Asked;
-use poul::evaluate::{Evaluation, Verdict};
-use poul::model::Model;
-use poul::net::DenseRows;
-use poul::validate::{
-    SampleRows, Trial, ValidValidationParams, ValidationParams, atom_effects, places, validate,
-};
-use poul::{Error, Kind, Progress, Result, Seed};
-
-use crate::args::{CheckArgs, Common};
-use crate::progress::Terminal;
+use crate::data::{Design, Need, Roles, Source};
+use crate::effect::Asked;
+use crate::evaluate::Evaluation;
+use crate::model::Model;
+use crate::net::DenseRows;
+use crate::validate::{SampleRows, Trial, ValidValidationParams, atom_effects, places, validate};
+use crate::{Kind, Progress, Result};
 
 /// What to find out.
-pub(super) struct Trust {
-    params: Option<ValidValidationParams>,
-    min_rows: u64,
+pub(super) struct Trust<'a> {
+    pub(super) params: &'a ValidValidationParams,
+    /// Training rows from which an atom counts as well seen.
+    pub(super) min_rows: u64,
 }
 
-/// The flags are about a model.
-pub(super) fn refuse_without_model(args: &CheckArgs) -> Result<()> {
-    match args.placebo {
-        0 => Ok(()),
-        _ => Err(Error::usage("a placebo needs a model, whose learner is fitted again")
-            .hint("give a model before the data, or leave --placebo out")),
-    }
-}
-
-impl Trust {
-    /// Checks the flags before data are read.
-    pub(super) fn new(args: &CheckArgs, level: f64, common: &Common) -> Result<Self> {
-        if args.min_rows == 0 {
-            return Err(Error::usage("--min-rows must be at least 1"));
-        }
-        let params = ValidationParams {
-            placebo: args.placebo,
-            level,
-            seed: Seed::new(common.seed),
-            ..ValidationParams::default()
-        };
-        let params = (!args.no_checks).then(|| params.check()).transpose()?;
-        Ok(Self { params, min_rows: args.min_rows })
-    }
-
+impl Trust<'_> {
     /// Adds what is found to the evaluation of the rows that `roles` describe.
     pub(super) fn add(
         &self,
@@ -52,9 +24,8 @@ impl Trust {
         source: &Source,
         roles: &Roles,
         asked: &Asked,
-        terminal: &Terminal,
+        progress: &dyn Progress,
     ) -> Result<()> {
-        let Some(params) = &self.params else { return Ok(()) };
         let (policies, manifest) = (&asked.policies, model.manifest());
         let is_run = |policy: usize| {
             let own = manifest.policies.index(policies.name(policy));
@@ -64,20 +35,20 @@ impl Trust {
         asked.targets.iter().chain([&asked.against]).for_each(|policy| is_shown[*policy] = true);
         let shown: Vec<usize> = (0..policies.len()).filter(|policy| is_shown[*policy]).collect();
         evaluation.policies = places(model, policies, &shown, self.min_rows)?;
-        let roles = with_design(model, source, roles, terminal);
+        let roles = with_design(model, source, roles, progress);
         let columns = model.columns(source, &roles, Need::EVALUATE)?;
         let columns = columns.with_populations(manifest.settings.populations(), source.schema())?;
-        let rows = SampleRows::read(source, &columns, &manifest.encoder, policies, terminal)?;
+        let rows = SampleRows::read(source, &columns, &manifest.encoder, policies, progress)?;
         let x = DenseRows::new(&rows.x, rows.width)?;
         let atoms = atom_effects(model, policies, asked.against, &x, rows.weight.as_deref())?;
-        atoms.notes.iter().for_each(|note| terminal.warn(note));
+        atoms.notes.iter().for_each(|note| progress.warn(note));
         evaluation.atoms = atoms.atoms;
         let trial = Trial { model, rows: &rows, policies, targets: &asked.targets, against: asked.against };
-        match validate(&trial, params, terminal) {
+        match validate(&trial, self.params, progress) {
             Ok(validation) => evaluation.validation = Some(validation),
             // Metrics were computed: rows that cannot be checked are told, not fatal.
             Err(error) if error.kind() == Kind::Input => {
-                terminal.warn(&format!("the assumptions could not be checked: {error}"));
+                progress.warn(&format!("the assumptions could not be checked: {error}"));
             }
             Err(error) => return Err(error),
         }
@@ -86,7 +57,7 @@ impl Trust {
 }
 
 /// The roles with the design that the model was fitted under, as far as the table has its columns.
-fn with_design(model: &Model, source: &Source, roles: &Roles, terminal: &Terminal) -> Roles {
+fn with_design(model: &Model, source: &Source, roles: &Roles, progress: &dyn Progress) -> Roles {
     let fitted = &model.manifest().roles;
     let mut roles = roles.clone();
     if roles.design != Design::Randomized || roles.stratum.is_some() || roles.propensity.is_some() {
@@ -101,23 +72,8 @@ fn with_design(model: &Model, source: &Source, roles: &Roles, terminal: &Termina
         roles = with_propensity;
     }
     if roles.design == Design::Stratified && roles.stratum.is_none() && roles.propensity.is_none() {
-        terminal.warn("the data have no strata: the checks take the assignment for randomized");
+        progress.warn("the data have no strata: the checks take the assignment for randomized");
         roles.design = Design::Randomized;
     }
     roles
-}
-
-/// The checks, a line each.
-pub(super) fn summary(evaluation: &Evaluation) -> String {
-    let Some(validation) = &evaluation.validation else { return String::new() };
-    let mut text = "\nCan it be trusted?\n".to_owned();
-    for check in &validation.checks {
-        let verdict = match check.verdict {
-            Verdict::Pass => "pass ",
-            Verdict::Doubt => "doubt",
-            Verdict::Fail => "FAIL ",
-        };
-        text += &format!("{verdict}  {}: {}\n", check.name, check.text);
-    }
-    text + "\n"
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::data::{Columns, Labels, RawColumn, RowReader, Source, numbers};
+use crate::policy::{Assigner, PolicySet};
+use crate::{Error, Progress, Result};
 use arrow_array::ArrayRef;
-use poul::data::{Columns, Labels, RawColumn, RowReader, Source, numbers};
-use poul::policy::{Assigner, PolicySet};
-use poul::{Error, Progress, Result};
 
 /// The table as columns.
 pub(super) struct Rows {
@@ -57,6 +57,9 @@ impl Rows {
         let mut assigner = Assigner::new(policies, columns);
         progress.start(stage, "rows", source.n_rows());
         while let Some(batch) = reader.next_batch()? {
+            if progress.cancelled() {
+                return Err(Error::cancelled());
+            }
             let labels: Vec<&Labels> =
                 (0..columns.treatment.len()).map(|column| reader.labels(column)).collect();
             rows.arm.extend(assigner.assign(&batch.treatment, &labels, &batch.rows)?);

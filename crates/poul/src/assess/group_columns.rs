@@ -1,7 +1,7 @@
-//! `--by COL`: the columns that average effects are grouped by.
+//! The columns that average effects are grouped by.
 
-use poul::data::{ColumnKind, Columns, Feature, Source};
-use poul::{Error, Result};
+use crate::data::{ColumnKind, Columns, Feature, Source};
+use crate::{Error, Result};
 
 /// The columns as they are read: each is there, has a kind, and was known before anything happened.
 pub(super) fn features(names: &[String], source: &Source, columns: &Columns) -> Result<Vec<Feature>> {

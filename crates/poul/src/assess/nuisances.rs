@@ -1,33 +1,27 @@
 //! m̂ and π of the evaluated rows, for average effects.
 
-use poul::data::{Columns, Design};
-use poul::net::RowSource;
-use poul::nuisance::{Assignment, EvaluatedRows, Propensity, PropensityColumn, evaluated_nuisances};
-use poul::policy::PolicySet;
-use poul::{Progress, Result, Seed};
-
-use super::rows::Rows;
+use super::measure::Compared;
+use crate::net::RowSource;
+use crate::nuisance::{Assignment, EvaluatedRows, Propensity, PropensityColumn, evaluated_nuisances};
+use crate::{Progress, Result, Seed};
 
 /// What average effects need beside predicted effects.
-pub(super) struct Nuisances<'a> {
-    /// The encoded features, where averages lean on them.
-    pub(super) x: Option<&'a dyn RowSource>,
+pub(super) struct Nuisances {
     /// m̂ by outcome, where it was fitted.
     pub(super) predictions: Vec<Option<Vec<f64>>>,
     /// π(t|x); none where it cannot be known.
     pub(super) propensity: Option<Propensity>,
 }
 
-impl<'a> Nuisances<'a> {
+impl Nuisances {
     /// By the design of the columns; `x` are the encoded features, where there is a model.
     pub(super) fn of(
-        table: &Rows,
-        columns: &Columns,
-        policies: &PolicySet,
-        x: Option<&'a dyn RowSource>,
+        compared: &Compared<'_>,
+        x: Option<&dyn RowSource>,
         seed: Seed,
         progress: &dyn Progress,
     ) -> Result<Self> {
+        let Compared { rows: table, columns, policies, .. } = compared;
         let weight: Option<Vec<f32>> =
             table.weight.as_ref().map(|weight| weight.iter().map(|weight| *weight as f32).collect());
         let propensity: Vec<PropensityColumn<'_>> = columns
@@ -63,7 +57,7 @@ impl<'a> Nuisances<'a> {
             progress.warn(
                 "no average effects: an observational design needs a model, or propensity columns (--propensity)",
             );
-            return Ok(Self { x: None, predictions, propensity: None });
+            return Ok(Self { predictions, propensity: None });
         };
         if fit.report.clipped_own_rows > 0 {
             let share = 100.0 * fit.report.clipped_own_rows as f64 / table.arm.len() as f64;
@@ -72,7 +66,6 @@ impl<'a> Nuisances<'a> {
                  predicted effects there"
             ));
         }
-        let x = x.filter(|_| columns.design == Design::Observational);
-        Ok(Self { x, predictions, propensity: Some(fit.propensity) })
+        Ok(Self { predictions, propensity: Some(fit.propensity) })
     }
 }

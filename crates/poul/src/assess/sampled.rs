@@ -1,12 +1,10 @@
 //! Evenly spaced rows with their features as they are, for who gains: as many as a tree needs, however long the table.
 
+use super::measure::Compared;
+use crate::Result;
+use crate::data::{Feature, RawColumn};
+use crate::evaluate::{Effects, SampledEffects, WhoGains, who_gains};
 use arrow_array::{Array, ArrayRef, UInt32Array};
-use poul::Result;
-use poul::data::{Columns, Feature, RawColumn};
-use poul::evaluate::{Effects, SampledEffects, WhoGains, who_gains};
-use poul::policy::PolicySet;
-
-use super::rows::Rows;
 
 /// Rows that are kept, at most.
 const MOST_ROWS: usize = 20_000;
@@ -47,14 +45,8 @@ impl SampledRows {
     }
 
     /// Who gains by each policy, on each outcome.
-    pub(super) fn who_gains(
-        &self,
-        table: &Rows,
-        columns: &Columns,
-        policies: &PolicySet,
-        against: usize,
-        effects: &[Effects<'_>],
-    ) -> Result<Vec<WhoGains>> {
+    pub(super) fn who_gains(&self, compared: &Compared<'_>) -> Result<Vec<WhoGains>> {
+        let Compared { rows: table, columns, policies, against, effects } = *compared;
         let mut n_rows = vec![0_u64; policies.len()];
         table.arm.iter().for_each(|arm| n_rows[*arm as usize] += 1);
         let mut common: Vec<usize> = effects.iter().map(|own| own.policy).collect();
@@ -85,8 +77,8 @@ impl SampledRows {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::{ColumnKind, RawCells};
     use arrow_array::Float64Array;
-    use poul::data::{ColumnKind, RawCells};
     use std::sync::Arc;
 
     #[test]

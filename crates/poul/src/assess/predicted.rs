@@ -1,34 +1,38 @@
-//! The effects of a model on rows, batch after batch.
+//! A model's effects on the rows of a table, batch after batch.
 
 use arrow_array::{Array, ArrayRef};
-use poul::Result;
-use poul::data::Unseen;
-use poul::effect::Scores;
-use poul::model::{Answer, Model};
-use poul::net::DenseRows;
+
+use crate::Result;
+use crate::data::Unseen;
+use crate::effect::Scores;
+use crate::model::{Answer, Model};
+use crate::net::DenseRows;
 
 /// Pairs of row and policy scored together, about.
 const BLOCK_PAIRS: usize = 1 << 19;
 
-/// Effects as they are predicted, batch after batch.
-pub(crate) struct Predicted<'a> {
+/// Effects as they are predicted.
+pub(super) struct Predicted<'a> {
     model: &'a Model,
     answer: &'a Answer<'a>,
     /// The place of each outcome among the model's.
     outcomes: Vec<usize>,
     /// For each outcome and target a column.
     values: Vec<Vec<f64>>,
-    encoded: Vec<f32>,
-    pub(crate) unseen: Unseen,
+    /// The features of the last batch as numbers.
+    pub(super) encoded: Vec<f32>,
+    /// Categories that training did not have.
+    pub(super) unseen: Unseen,
 }
 
 impl<'a> Predicted<'a> {
-    pub(crate) fn new(model: &'a Model, answer: &'a Answer<'a>, outcomes: Vec<usize>) -> Self {
+    pub(super) fn new(model: &'a Model, answer: &'a Answer<'a>, outcomes: Vec<usize>) -> Self {
         let values = vec![Vec::new(); outcomes.len() * answer.asked.targets.len()];
         Self { model, answer, outcomes, values, encoded: Vec::new(), unseen: Unseen::default() }
     }
 
-    pub(crate) fn add(&mut self, features: &[ArrayRef]) -> Result<()> {
+    /// Scores the next batch.
+    pub(super) fn add(&mut self, features: &[ArrayRef]) -> Result<()> {
         let encoder = &self.model.manifest().encoder;
         let (width, n_rows) = (encoder.width(), features.first().map_or(0, Array::len));
         self.encoded.resize(n_rows * width, 0.0);
@@ -48,7 +52,7 @@ impl<'a> Predicted<'a> {
     }
 
     /// Policy, outcome and effects.
-    pub(crate) fn columns(&self) -> impl Iterator<Item = (usize, usize, &[f64])> {
+    pub(super) fn columns(&self) -> impl Iterator<Item = (usize, usize, &[f64])> {
         let targets = &self.answer.asked.targets;
         self.values
             .iter()

@@ -1,37 +1,30 @@
 //! Where the numbers of an evaluation come from: commands, seeds, fingerprints, and how training went.
 
-use poul::Result;
-use poul::data::Source;
-use poul::evaluate::{Provenance, TrainingPoint};
-use poul::model::{DataRecord, DataUse, Model};
-
-use crate::args::Common;
-use crate::commands::{show, without_outputs};
+use super::AssessmentRequest;
+use crate::data::Source;
+use crate::evaluate::{Provenance, TrainingPoint};
+use crate::model::{DataRecord, DataUse, Model};
+use crate::{Result, command_line};
 
 /// Of effects that were read from columns.
-pub(super) fn of_columns(source: &Source, typed: &[String], common: &Common) -> Result<Provenance> {
+pub(super) fn of_columns(source: &Source, request: &AssessmentRequest) -> Result<Provenance> {
     Ok(Provenance {
         poul: env!("CARGO_PKG_VERSION").to_owned(),
-        command: show::command_line(&without_outputs(typed)),
-        seeds: vec![("evaluation".to_owned(), common.seed)],
+        command: request.command.clone(),
+        seeds: vec![("evaluation".to_owned(), request.seed)],
         files: vec![(tested(source), source.fingerprint()?)],
         ..Provenance::default()
     })
 }
 
 /// Of effects that a model predicted.
-pub(super) fn of_model(
-    model: &Model,
-    source: &Source,
-    typed: &[String],
-    common: &Common,
-) -> Result<Provenance> {
+pub(super) fn of_model(model: &Model, source: &Source, request: &AssessmentRequest) -> Result<Provenance> {
     let manifest = model.manifest();
-    let mut provenance = of_columns(source, typed, common)?;
+    let mut provenance = of_columns(source, request)?;
     provenance.seeds.insert(0, ("fit".to_owned(), manifest.seed));
     let trained = manifest.data.iter().map(|data| (trained_on(data), data.fingerprint.clone()));
     provenance.files = trained.chain(provenance.files).collect();
-    provenance.fit_command = (!manifest.command.is_empty()).then(|| show::command_line(&manifest.command));
+    provenance.fit_command = (!manifest.command.is_empty()).then(|| command_line(&manifest.command));
     provenance.learner = Some(manifest.learner.clone());
     provenance.design = Some(manifest.roles.design.name().to_owned());
     for phase in &manifest.history {

@@ -1,0 +1,100 @@
+//! An evaluation for a person: a table of metrics, averages, checks, notes.
+
+use std::collections::BTreeMap;
+
+use poul::evaluate::{Evaluation, Metrics};
+
+use super::{averages, checks};
+use crate::number::{count, optional};
+use crate::table::{Table, shortened};
+
+/// The main numbers, for a person.
+pub(super) fn summary(evaluation: &Evaluation) -> String {
+    let mut table = Table::new([
+        "outcome",
+        "policy",
+        "treated",
+        "control",
+        "effect",
+        "interval",
+        "predicted",
+        "AUUC",
+        "interval",
+        "Qini",
+        "MAPE",
+        "slope",
+        "nPEHE",
+    ])
+    .left(2);
+    let interval = |ends: Option<[f64; 2]>| {
+        ends.map_or_else(
+            || "–".to_string(),
+            |[low, high]| format!("{} … {}", optional(Some(low)), optional(Some(high))),
+        )
+    };
+    let mut row = |outcome: &str, policy: String, metrics: &Metrics| {
+        table.row([
+            outcome.to_string(),
+            policy,
+            count(metrics.n_treated as u64),
+            count(metrics.n_control as u64),
+            optional(metrics.ate),
+            interval(metrics.ate_interval),
+            optional(metrics.ate_predicted),
+            optional(metrics.auuc),
+            interval(metrics.auuc_interval),
+            optional(metrics.qini),
+            optional(metrics.mape),
+            optional(metrics.calibration_slope),
+            optional(metrics.normalised_pehe),
+        ]);
+    };
+    for result in &evaluation.results {
+        row(&result.outcome, shortened(&result.policy), &result.metrics);
+    }
+    for pooled in evaluation.pooled.iter().filter(|pooled| pooled.policies.len() > 1) {
+        row(&pooled.outcome, format!("all {}", pooled.policies.len()), &pooled.metrics);
+    }
+    let against = evaluation.results.first().map_or("", |result| &result.against);
+    let mut text = table.to_string();
+    text.push_str(&format!(
+        "\nEffects are against {against}; intervals at {:.0} %. A random ranking has AUUC 0.5 (−0.5 where the effect is \
+         negative) and Qini 0.\n",
+        100.0 * evaluation.level
+    ));
+    for cost in &evaluation.cost_curves {
+        text.push_str(&format!(
+            "{}: area under the cost curve ({} against {}) {} {}\n",
+            cost.policy,
+            cost.value,
+            cost.cost,
+            optional(cost.aucc),
+            interval(cost.aucc_interval),
+        ));
+    }
+    text + &averages::summary(evaluation) + &checks::summary(evaluation) + &notes(evaluation)
+}
+
+/// Each note once, with the comparisons it is about. That 0/1 metrics do not apply is left to the JSON.
+fn notes(evaluation: &Evaluation) -> String {
+    const SHOWN: usize = 5;
+    let many = evaluation.results.len() > SHOWN;
+    let mut about: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for result in &evaluation.results {
+        for note in &result.metrics.notes {
+            // With many policies most bins are noisy; the table says enough.
+            if note.contains("0/1 outcomes only") || (many && note.starts_with("mape: in ")) {
+                continue;
+            }
+            about.entry(note).or_default().push(format!("{} of {}", result.outcome, result.policy));
+        }
+    }
+    let line = |(note, about): (&&str, &Vec<String>)| {
+        let shown = about.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+        match about.len().saturating_sub(SHOWN) {
+            0 => format!("note: {shown}: {note}\n"),
+            more => format!("note: {shown} and {more} more: {note}\n"),
+        }
+    };
+    about.iter().map(line).collect()
+}

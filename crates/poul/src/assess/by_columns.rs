@@ -1,0 +1,92 @@
+//! Effects that anyone predicted, in columns of the table.
+
+use super::effect_columns::{assign, check, itself};
+use super::measure::Compared;
+use super::rows::Rows;
+use super::{AssessmentRequest, ValidAssessmentRequest, group_columns, provenance};
+use crate::data::{Need, Roles, Source};
+use crate::evaluate::{Effects, Evaluation};
+use crate::policy::PolicySet;
+use crate::{Error, Progress, Result};
+
+/// Measures columns of effects. The policies are those that the rows name.
+pub fn assess_columns(
+    source: &Source,
+    request: &ValidAssessmentRequest,
+    progress: &dyn Progress,
+) -> Result<Evaluation> {
+    let ValidAssessmentRequest { request, params, .. } = request;
+    if request.effects.is_empty() {
+        return Err(Error::usage("what is to be evaluated?")
+            .hint("give a model before the data, or columns of effects: --effects COL"));
+    }
+    for (specs, flag) in [(&request.effects, "--effects"), (&request.truth, "--truth")] {
+        check(specs, flag, source, &request.roles).map_err(|error| source.locate(error))?;
+    }
+    // The scores are read as the features of the table; the table's own features are not needed.
+    let scores = request.effects.iter().chain(&request.truth).map(|spec| spec.column.clone()).collect();
+    let roles = Roles { features: scores, exclude: Vec::new(), ..request.roles.clone() };
+    let columns = roles.check(source.schema(), Need::FIT);
+    let mut columns = columns.map_err(|error| source.locate(error))?;
+    let by = group_columns::features(&request.by, source, &columns);
+    let by = by.map_err(|error| source.locate(error))?;
+    let n_by = by.len();
+    columns.features.extend(by);
+    let policies = PolicySet::from_data(source, &columns, None, progress)?;
+    let against = against(request, &policies).map_err(|error| source.locate(error))?;
+    let chosen = chosen(request, &policies, against).map_err(|error| source.locate(error))?;
+    let rows = Rows::read(source, &columns, &policies, 0, n_by, |_| Ok(()), progress);
+    let rows = rows.map_err(|error| source.locate(error))?;
+
+    let assigned = assign(&request.effects, "--effects", &columns, &policies, against, &chosen)?;
+    let truths = assign(&request.truth, "--truth", &columns, &policies, against, &chosen)?;
+    let effects: Vec<Effects<'_>> = assigned
+        .iter()
+        .map(|(&(policy, outcome), column)| Effects {
+            policy,
+            outcome: Some(outcome),
+            values: &rows.scores[*column],
+            truth: truths.get(&(policy, outcome)).map(|column| rows.scores[*column].as_slice()),
+        })
+        .collect();
+    let compared =
+        Compared { rows: &rows, columns: &columns, policies: &policies, against, effects: &effects };
+    let averages = compared.averages(None, params, progress).map_err(|error| source.locate(error))?;
+    let metrics = compared.metrics(params, progress).map_err(|error| source.locate(error))?;
+    let provenance = Some(provenance::of_columns(source, request)?);
+    Ok(Evaluation { averages, provenance, ..metrics })
+}
+
+/// The policy compared with: the one asked for, or the control.
+fn against(request: &AssessmentRequest, policies: &PolicySet) -> Result<usize> {
+    let control = request.roles.control.as_deref();
+    let name = request.against.as_deref().or(control).unwrap_or("control");
+    policies.require(name).map_err(|error| match (&request.against, control) {
+        (Some(_), _) => error.at("--against"),
+        (None, Some(_)) => error.at("--control"),
+        (None, None) => {
+            let known = error.hint_text().unwrap_or_default();
+            let hint = format!("name the one to compare with by --against; {known}");
+            Error::input("no policy is called `control`").hint(hint)
+        }
+    })
+}
+
+/// The policies asked for, or all but the one compared with.
+fn chosen(request: &AssessmentRequest, policies: &PolicySet, against: usize) -> Result<Vec<usize>> {
+    if !request.policy.is_empty() {
+        let chosen: Result<Vec<usize>> = request.policy.iter().map(|name| policies.require(name)).collect();
+        let chosen = chosen.map_err(|error| error.at("--policy"))?;
+        if chosen.contains(&against) {
+            return Err(itself(policies.name(against)));
+        }
+        return Ok(chosen);
+    }
+    let chosen: Vec<usize> = (0..policies.len()).filter(|policy| *policy != against).collect();
+    if chosen.is_empty() {
+        let name = policies.name(against);
+        return Err(Error::input(format!("every row has the policy `{name}`"))
+            .hint("an effect needs two policies; check the treatment column and the population filter"));
+    }
+    Ok(chosen)
+}

@@ -1,0 +1,134 @@
+//! Effects that a model predicts: the rows are scored by it, then measured as any other effects.
+
+use super::chosen::answer;
+use super::effect_columns::{assign, check};
+use super::measure::Compared;
+use super::predicted::Predicted;
+use super::rows::Rows;
+use super::sampled::SampledRows;
+use super::trust::Trust;
+use super::{ValidAssessmentRequest, group_columns, provenance};
+use crate::data::{Budget, ColumnKind, Columns, Feature, MatrixBuilder, Need, Roles, Source};
+use crate::evaluate::{Effects, Evaluation};
+use crate::model::Model;
+use crate::net::DenseRows;
+use crate::policy::PolicySet;
+use crate::{Error, Kind, Progress, Result};
+
+/// Measures a model's effects on the rows of a table, which it need not have seen.
+///
+/// `policies` are the model's own and perhaps others over the same contexts; its own without any. A factorial model
+/// learns of those in the rows too.
+pub fn assess_model(
+    model: &Model,
+    policies: Option<&PolicySet>,
+    source: &Source,
+    request: &ValidAssessmentRequest,
+    progress: &dyn Progress,
+) -> Result<Evaluation> {
+    let ValidAssessmentRequest { request, params, validation } = request;
+    if !request.effects.is_empty() {
+        return Err(Error::usage("a model and --effects exclude each other")
+            .hint("give the model and the data, or the data with --effects COL"));
+    }
+    // The features are the model's.
+    let roles = Roles { features: Vec::new(), exclude: Vec::new(), ..request.roles.clone() };
+    check(&request.truth, "--truth", source, &roles).map_err(|error| source.locate(error))?;
+    let columns = model.columns(source, &roles, Need::EVALUATE);
+    let mut columns = columns.map_err(|error| source.locate(error))?;
+    let outcomes = outcomes_of(&columns, model)?;
+    let own = &model.manifest().policies;
+    let answer = answer(model, policies.unwrap_or(own), source, &columns, request, progress);
+    let answer = answer.map_err(|error| source.locate(error))?;
+    let asked = &answer.asked;
+    check_memory(source, asked.targets.len() * outcomes.len(), &request.budget)?;
+
+    let n_features = columns.features.len();
+    for truth in &request.truth {
+        let known = columns.features[n_features..].iter().any(|feature| feature.name == truth.column);
+        if !known {
+            columns.features.push(Feature { name: truth.column.clone(), kind: ColumnKind::Number });
+        }
+    }
+    let by = group_columns::features(&request.by, source, &columns);
+    let by = by.map_err(|error| source.locate(error))?;
+    let n_by = by.len();
+    columns.features.extend(by);
+    let mut predicted = Predicted::new(model, &answer, outcomes);
+    let mut sampled = SampledRows::new(&columns.features[..n_features]);
+    let width = model.manifest().encoder.width();
+    let mut x = MatrixBuilder::new(width, source.n_rows(), &request.budget)?;
+    let rows = Rows::read(
+        source,
+        &columns,
+        &asked.policies,
+        n_features,
+        n_by,
+        |features| {
+            predicted.add(features)?;
+            sampled.add(features)?;
+            let encoded = &predicted.encoded;
+            x.append(encoded.len() / width.max(1), |rows| {
+                rows.copy_from_slice(encoded);
+                Ok(())
+            })
+        },
+        progress,
+    );
+    let rows = rows.map_err(|error| source.locate(error))?;
+    let x = x.finish()?;
+    let truths = assign(&request.truth, "--truth", &columns, &asked.policies, asked.against, &asked.targets)?;
+    let effects: Vec<Effects<'_>> = predicted
+        .columns()
+        .map(|(policy, outcome, values)| Effects {
+            policy,
+            outcome: Some(outcome),
+            values,
+            truth: truths.get(&(policy, outcome)).map(|column| rows.scores[*column].as_slice()),
+        })
+        .collect();
+    let compared = Compared {
+        rows: &rows,
+        columns: &columns,
+        policies: &asked.policies,
+        against: asked.against,
+        effects: &effects,
+    };
+    let averages = compared.averages(Some(&DenseRows::new(x.values(), width)?), params, progress);
+    predicted.unseen.notes(&model.manifest().encoder).iter().for_each(|note| progress.warn(note));
+    let averages = averages.map_err(|error| source.locate(error))?;
+    drop(x);
+    let metrics = compared.metrics(params, progress).map_err(|error| source.locate(error))?;
+    let who_gains = sampled.who_gains(&compared)?;
+    let mut evaluation = Evaluation { averages, who_gains, ..metrics };
+    if let Some(params) = validation {
+        let trust = Trust { params, min_rows: request.min_rows };
+        trust.add(&mut evaluation, model, source, &roles, asked, progress)?;
+    }
+    evaluation.provenance = Some(provenance::of_model(model, source, request)?);
+    Ok(evaluation)
+}
+
+/// The place of each outcome among the model's.
+fn outcomes_of(columns: &Columns, model: &Model) -> Result<Vec<usize>> {
+    let known = model.effects().outcomes();
+    let place = |name: &String| {
+        known.iter().position(|known| known == name).ok_or_else(|| {
+            let known = known.iter().map(String::as_str);
+            Error::unknown(Kind::Usage, "outcome", name, "outcomes of the model", known)
+        })
+    };
+    columns.outcomes.iter().map(place).collect()
+}
+
+/// Every effect is kept until all are measured.
+fn check_memory(source: &Source, n_columns: usize, budget: &Budget) -> Result<()> {
+    let needed = source.n_rows().unwrap_or(0).saturating_mul(n_columns as u64).saturating_mul(8);
+    if needed <= budget.bytes {
+        return Ok(());
+    }
+    let gib = |bytes: u64| bytes as f64 / (1_u64 << 30) as f64;
+    let what = format!("the effects to measure take {:.1} GiB of {:.1}", gib(needed), gib(budget.bytes));
+    Err(Error::usage(what)
+        .hint("choose policies with --policy, or rows with --population, or raise --memory"))
+}

@@ -1,0 +1,69 @@
+//! Averages and metrics of effects on the rows of a table.
+
+use super::nuisances::Nuisances;
+use super::rows::Rows;
+use crate::data::{Columns, Design};
+use crate::evaluate::{
+    AverageEffect, Effects, Evaluation, Outcome, Scored, ValidParams, average_effects, evaluate,
+};
+use crate::net::RowSource;
+use crate::policy::PolicySet;
+use crate::{Progress, Result};
+
+/// Rows with their effects, and what is compared.
+pub(super) struct Compared<'a> {
+    pub(super) rows: &'a Rows,
+    pub(super) columns: &'a Columns,
+    pub(super) policies: &'a PolicySet,
+    pub(super) against: usize,
+    pub(super) effects: &'a [Effects<'a>],
+}
+
+impl<'a> Compared<'a> {
+    /// Average effects; none where propensities cannot be known. `x` are the encoded features, where there is a model.
+    pub(super) fn averages(
+        &self,
+        x: Option<&dyn RowSource>,
+        params: &ValidParams,
+        progress: &dyn Progress,
+    ) -> Result<Vec<AverageEffect>> {
+        let nuisances = Nuisances::of(self, x, params.bootstrap.seed, progress)?;
+        let Some(propensity) = &nuisances.propensity else { return Ok(Vec::new()) };
+        // Metrics keep to what the user gave; averages are sharpened by what was fitted too.
+        let mut outcomes = self.outcomes();
+        for (outcome, fitted) in outcomes.iter_mut().zip(&nuisances.predictions) {
+            outcome.prediction = outcome.prediction.or(fitted.as_deref());
+        }
+        // Where assignment was random features would only sharpen; where it was not averages rest on them.
+        let x = x.filter(|_| self.columns.design == Design::Observational);
+        average_effects(&self.scored(&outcomes), propensity, x, &self.rows.by, params)
+    }
+
+    /// Every metric.
+    pub(super) fn metrics(&self, params: &ValidParams, progress: &dyn Progress) -> Result<Evaluation> {
+        evaluate(&self.scored(&self.outcomes()), params, progress)
+    }
+
+    fn outcomes(&self) -> Vec<Outcome<'a>> {
+        let named = self.columns.outcomes.iter().zip(&self.rows.outcomes).enumerate();
+        named
+            .map(|(idx, (name, values))| Outcome { name, values, prediction: self.rows.prediction(idx) })
+            .collect()
+    }
+
+    fn scored<'o>(&self, outcomes: &'o [Outcome<'o>]) -> Scored<'o>
+    where
+        'a: 'o,
+    {
+        Scored {
+            outcomes,
+            policies: self.policies.names(),
+            arm: &self.rows.arm,
+            against: self.against,
+            effects: self.effects,
+            weight: self.rows.weight.as_deref(),
+            cluster: self.rows.cluster.as_deref(),
+            propensity: None,
+        }
+    }
+}
