@@ -10,6 +10,7 @@ __all__ = [
     "Model",
     "PolicySet",
     "__version__",
+    "check",
     "compare",
     "context_weights",
     "evaluate_columns",
@@ -18,6 +19,7 @@ __all__ = [
     "nearest_name",
     "settings",
     "simulate",
+    "tune",
 ]
 
 class _Listener(Protocol):
@@ -136,6 +138,14 @@ def compare(
     policies: PolicySet | None = None,
     test: Frame | None = None,
     truth: Frame | None = None,
+    strata_table: Frame | None = None,
+) -> str: ...
+def check(frame: Frame, request: str, listener: _Listener, policies: PolicySet | None = None) -> str: ...
+def tune(
+    frame: Frame,
+    request: str,
+    listener: _Listener,
+    policies: PolicySet | None = None,
     strata_table: Frame | None = None,
 ) -> str: ...
 def simulate(out: str | PathLike[str], request: str, listener: _Listener) -> str: ...

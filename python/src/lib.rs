@@ -8,12 +8,16 @@
 //! | `policies` | sets of policies |
 //! | `settings` | settings as they come from Python, and the learners' own by name |
 //! | `work` | long work on threads of its own: progress, Ctrl-C, panics |
-//! | `failure` | the library's error as a Python exception |
+//! | `failure`, `panicking` | the library's error, or a panic, as a Python exception |
+//! | `check` | the profile of a table |
 //! | `fit`, `model`, `effect` | learning, the model, its effects |
 //! | `rows`, `predicted`, `specs`, `evaluate` | measuring effects |
-//! | `compare`, `simulate` | learners side by side, experiments with known truth |
+//! | `compare`, `tune`, `simulate` | learners side by side, the search for settings, experiments with known truth |
+//! | `checkpoint` | where long work leaves what it has done |
 
 mod capsule;
+mod check;
+mod checkpoint;
 mod column;
 mod compare;
 mod effect;
@@ -22,6 +26,8 @@ mod failure;
 mod fit;
 mod frame;
 mod model;
+#[cfg(debug_assertions)]
+mod panicking;
 mod policies;
 mod predicted;
 mod rows;
@@ -29,11 +35,14 @@ mod settings;
 mod simulate;
 mod specs;
 mod texts;
+mod tune;
 mod work;
 
 /// The native part of the package.
 #[pyo3::pymodule]
 mod _poul {
+    #[pymodule_export]
+    use super::check::check;
     #[pymodule_export]
     use super::column::Column;
     #[pymodule_export]
@@ -46,12 +55,17 @@ mod _poul {
     use super::frame::Frame;
     #[pymodule_export]
     use super::model::Model;
+    #[cfg(debug_assertions)]
+    #[pymodule_export]
+    use super::panicking::panic_on_demand;
     #[pymodule_export]
     use super::policies::PolicySet;
     #[pymodule_export]
     use super::settings::{context_weights, learners, nearest_name, settings};
     #[pymodule_export]
     use super::simulate::simulate;
+    #[pymodule_export]
+    use super::tune::tune;
     use pyo3::prelude::*;
 
     #[pymodule_init]

@@ -16,6 +16,7 @@ from poul._settings import PoulSettings, defaults
 
 #: The checks that do not fit on (X, y): a treatment is no part of scikit-learn's conventions.
 CHECKS = [
+    "check_do_not_raise_errors_in_init_or_set_params",
     "check_estimator_cloneable",
     "check_estimator_repr",
     "check_get_params_invariance",
