@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import os
 import subprocess
 import sys
 
@@ -31,7 +32,8 @@ for listener in (None, Listener(False)):
 
 @pytest.mark.skipif(not hasattr(_poul, "_panic"), reason="built without debug assertions")
 def test_a_panic_is_an_exception_and_nothing_is_printed(tmp_path) -> None:
-    ran = subprocess.run([sys.executable, "-c", PANIC], capture_output=True, text=True, cwd=tmp_path)
+    environment = {name: value for name, value in os.environ.items() if name != "RUST_BACKTRACE"}
+    ran = subprocess.run([sys.executable, "-c", PANIC], capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert ran.stdout == "InternalError True internal error: asked for\n" * 2 and ran.stderr == "" and ran.returncode == 0
     with pytest.raises(RuntimeError):
         _poul._panic(Listener(False))

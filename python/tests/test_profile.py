@@ -15,13 +15,12 @@ from test_command_line import run
 
 def test_a_profile_is_the_same_everywhere(command_line: str, rides: poul.Simulation, tmp_path: Path) -> None:
     run(command_line, "check", rides.train, "--policies", rides.policies, "--outcome", "gmv,cost", "--permutations", "49",
-        "--seed", "5", "--shares", "control=1,T1=2", "--population", "policy in [\"control\", \"T1\"]",
-        "--json", tmp_path / "p.json")  # fmt: skip
+        "--seed", "5", "--shares", "control=3,T1=2,T2=2,T1_peak=1", "--json", tmp_path / "p.json")  # fmt: skip
     theirs = json.loads((tmp_path / "p.json").read_text())
     for data in (rides.train, pd.read_parquet(rides.train)):
         ours = poul.check(
             data, policies=rides.policies, outcomes=["gmv", "cost"], permutations=49, seed=5,
-            shares={"control": 1, "T1": 2}, population='policy in ["control", "T1"]',
+            shares={"control": 3, "T1": 2, "T2": 2, "T1_peak": 1},
         )  # fmt: skip
         assert ours.to_dict() == theirs
 
@@ -46,7 +45,7 @@ def test_a_sound_experiment_has_no_problem() -> None:
 def test_problems_are_found_and_told_in_python() -> None:
     frame = experiment()
     shifted = frame.assign(x=frame["x"] + (frame["policy"] == "a"))
-    profile = poul.check(shifted, outcomes="y", permutations=99)
+    profile = poul.check(shifted, outcomes="y")
     assert [problem["level"] for problem in profile.problems] == ["problem"]
     assert "differ between policies" in profile.problems[0]["what"] and "stratum=" in profile.problems[0]["hint"]
     assert "--" not in repr(profile) and profile.problems[0]["what"] in repr(profile)

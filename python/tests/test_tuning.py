@@ -21,7 +21,8 @@ def forest(rides: poul.Simulation) -> poul.Learner:
 
 def test_a_search_is_the_same_everywhere(command_line: str, rides: poul.Simulation, tmp_path: Path) -> None:
     (tmp_path / "poul.toml").write_text(
-        "[model]\ntrees = 8\nnuisance_trees = 8\n[tune]\n"
+        '[model]\nlearner = "causal-forest"\n'
+        "trees = 8\nnuisance_trees = 8\n[tune]\n"
         '"model.min_node" = [5, 50]\n"model.trees" = { low = 4, high = 16, steps = 2 }\n'
     )
     run(command_line, "tune", rides.train, "--policies", rides.policies, "--outcome", "gmv", "--exclude", "cost",
@@ -52,8 +53,9 @@ def test_what_is_found_is_told_and_fits(rides: poul.Simulation) -> None:
 
 
 def test_halving_on_epochs_and_random_points(rides: poul.Simulation) -> None:
+    base = poul.Poul(**{**QUICK, "epochs": 9})
     tuning = poul.tune(
-        rides.train, "poul", {"learning_rate": {"low": 1e-4, "high": 1e-2, "scale": "log"}}, trials=3, search="random",
+        rides.train, base, {"learning_rate": {"low": 1e-4, "high": 1e-2, "scale": "log"}}, trials=3, search="random",
         halving=True, resource="epochs", policies=rides.policies, outcomes="gmv", exclude="cost", seed=1,
     )  # fmt: skip
     assert len(tuning.trials) == 3 and {trial["share"] for trial in tuning.trials} >= {1.0}
@@ -87,7 +89,8 @@ def test_a_search_that_was_stopped_keeps_its_trials(rides: poul.Simulation, tmp_
     from poul import _progress
 
     folder, seen = tmp_path / "partial", []
-    space = {"min_node": [5, 20, 200]}
+    # The last is long enough to be stopped in its middle.
+    space = {"trees": [4, 8, 1000]}
     whole = poul.tune(rides.train, forest(rides), space)
     with pytest.MonkeyPatch.context() as patch:
 
