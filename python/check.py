@@ -54,7 +54,7 @@ def main():
     with tempfile.TemporaryDirectory() as elsewhere:
         if not arguments.clients:
             alone(python, wheel, elsewhere)
-            config = ["--config-file", HERE / "pyproject.toml"]
+            config = ["--config-file", HERE / "pyproject.toml", "--cache-dir", ROOT / "target/mypy-cache"]
             run(python, "-m", "mypy", *config, "-p", "poul", cwd=elsewhere)
             run(python, "-m", "mypy.stubtest", "--mypy-config-file", HERE / "pyproject.toml", "poul._poul", cwd=elsewhere)
         tests = HERE / "tests" / "clients" if arguments.clients else HERE / "tests"

@@ -32,8 +32,10 @@ from ._frames import Table
 from ._learner import Learner, Poul, load
 from ._policies import Policies
 from ._poul import __version__
+from ._profile import Profile, check
 from ._settings import learners
 from ._simulation import Simulation, simulate
+from ._tuning import Tuning, tune
 
 __all__ = [
     "ArgumentError",
@@ -48,13 +50,17 @@ __all__ = [
     "Policies",
     "Poul",
     "PoulError",
+    "Profile",
     "Simulation",
     "Table",
+    "Tuning",
     "UsageError",
     "__version__",
+    "check",
     "compare",
     "evaluate",
     "learners",
     "load",
     "simulate",
+    "tune",
 ]

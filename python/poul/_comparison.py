@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _html, _poul, _text
+from ._arguments import check_roles
 from ._errors import ArgumentError
 from ._frames import take
 from ._learner import Learner
 from ._policies import PoliciesLike, Policy, context_weights, native, policy_names
 from ._progress import Listener
-from ._settings import roles_of, settings_of, to_json
+from ._settings import checkpoint_of, roles_of, to_json
 
 _METRICS = ("auuc", "qini", "mape", "normalised_pehe")
 
@@ -96,6 +97,8 @@ def compare(
     draws: int = 200,
     level: float = 0.9,
     strata_table: Any = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume: bool = False,
     data_encoder: Mapping[str, Any] | None = None,
     seed: int = 3407,
     threads: int | None = None,
@@ -115,12 +118,18 @@ def compare(
         True effects: a table `row, policy, effect_<outcome>`.
     core, schedule
         The core population; epochs on all rows and on it, such as `"10,5"`, an entry of its own each.
+    seeds
+        How many seeds each learner is trained with.
+    checkpoint, resume
+        A folder in which every learner's results are left as they are finished; whether to go on from what is there,
+        perhaps with more learners. It is deleted once all are finished.
     roles
         The roles of columns, as in :meth:`Learner.fit`.
     """
-    Learner._check_roles(roles, "compare")
+    check_roles(roles, compare)
     if sum(given is not None for given in (test, test_share, test_from)) > 1:
         raise ArgumentError("`test`, `test_share` and `test_from` exclude each other")
+    kept = checkpoint_of(checkpoint, resume)
     request = {
         "fit": {
             "roles": roles_of(roles),
@@ -130,6 +139,7 @@ def compare(
             "seed": seed,
             "memory": memory,
             "threads": threads,
+            "checkpoint": kept,
         },
         "learners": [entry for one in learners for entry in _contestants(one, schedule)],
         "seeds": seeds,
@@ -144,15 +154,14 @@ def compare(
         "level": level,
     }
     tables = [None if table is None else take(table)[0] for table in (test, truth, strata_table)]
-    with Listener(progress) as listener:
+    with Listener(progress, kept) as listener:
         found = _poul.compare(take(data)[0], to_json(request), listener, native(policies, contexts), *tables)
     return Comparison(json.loads(found))
 
 
 def _contestants(one: str | Learner, schedule: Sequence[str]) -> list[dict[str, Any]]:
     if isinstance(one, Learner):
-        given = {name: getattr(one, name) for name in one._given()}
-        name, settings = one.name, settings_of(one.name, given, one.preset)
+        name, settings = one.name, one._settings()
     elif isinstance(one, str):
         name, settings = one, {}
     else:

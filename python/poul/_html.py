@@ -17,6 +17,11 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def items(texts: Sequence[str]) -> str:
+    """A list."""
+    return "<ul>" + "".join(f"<li>{escape(text)}</li>" for text in texts) + "</ul>"
+
+
 def model(label: str, manifest: Mapping[str, Any] | None) -> str:
     """A model: what was asked for, and once it is fitted the main numbers of the fit."""
     title = f"<p><code>{escape(label)}</code></p>"

@@ -10,7 +10,9 @@ __all__ = [
     "Model",
     "PolicySet",
     "__version__",
+    "_panic",
     "averages",
+    "check",
     "compare",
     "context_weights",
     "evaluate_columns",
@@ -19,6 +21,7 @@ __all__ = [
     "nearest_name",
     "settings",
     "simulate",
+    "tune",
 ]
 
 class _Listener(Protocol):
@@ -140,8 +143,19 @@ def compare(
     truth: Frame | None = None,
     strata_table: Frame | None = None,
 ) -> str: ...
+def check(frame: Frame, request: str, listener: _Listener, policies: PolicySet | None = None) -> str: ...
+def tune(
+    frame: Frame,
+    request: str,
+    listener: _Listener,
+    policies: PolicySet | None = None,
+    strata_table: Frame | None = None,
+) -> str: ...
 def simulate(out: str | PathLike[str], request: str, listener: _Listener) -> str: ...
 def learners() -> list[tuple[str, str]]: ...
 def settings(name: str, preset: str | None = None) -> str: ...
 def nearest_name(name: str, known: list[str]) -> str | None: ...
 def context_weights(path: str | PathLike[str], column: str | None = None) -> dict[str, float]: ...
+
+# In debug builds only, for the tests.
+def _panic(listener: _Listener | None = None) -> None: ...

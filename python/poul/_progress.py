@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import sys
 import time
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from ._errors import in_python
@@ -13,14 +15,19 @@ logger = logging.getLogger("poul")
 
 
 class Listener:
-    """Hears the native part. ``progress``: True for bars, False for none, None for bars on terminals and in notebooks."""
+    """Hears the native part.
 
-    def __init__(self, progress: bool | None = None) -> None:
+    ``progress``: True for bars, False for none, None for bars on terminals and in notebooks. ``checkpoint``: where the
+    work leaves what it has done, which whoever stops it is told.
+    """
+
+    def __init__(self, progress: bool | None = None, checkpoint: Mapping[str, Any] | None = None) -> None:
         self._bars = _somebody_looks() if progress is None else progress
         self._bar: Any = None
         self._stage = ""
         self._remark = ""
         self._start = 0.0
+        self._checkpoint = checkpoint
 
     def start(self, stage: str, unit: str, total: int | None) -> None:
         """A stage begins."""
@@ -64,8 +71,12 @@ class Listener:
     def __enter__(self) -> Listener:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         self._close()
+        if isinstance(error, KeyboardInterrupt) and self._checkpoint is not None:
+            folder = self._checkpoint["folder"]
+            if (Path(folder) / "work.json").exists():
+                error.add_note(f"what is done is kept in {folder}: the same call with resume=True goes on from there")
 
 
 def _somebody_looks() -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal, TypedDict
 
 from . import _poul
-from ._errors import UsageError, unknown_argument
+from ._errors import ArgumentError, UsageError, unknown_argument
 from ._policies import combination
 
 Design = Literal["randomized", "stratified", "observational"]
@@ -123,6 +124,15 @@ def roles_of(given: Mapping[str, Any]) -> dict[str, Any]:
         if name in roles and not isinstance(roles[name], str):
             roles[name] = list(roles[name])
     return roles
+
+
+def checkpoint_of(folder: str | os.PathLike[str] | None, resume: bool) -> dict[str, Any] | None:
+    """Where long work leaves what it has done, as the native part reads it."""
+    if folder is None:
+        if resume:
+            raise ArgumentError("`resume` needs `checkpoint`", "name the folder that the work left: checkpoint=FOLDER")
+        return None
+    return {"folder": os.fspath(folder), "resume": bool(resume)}
 
 
 def to_json(request: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import _poul
+from ._arguments import checked_names
 from ._progress import Listener
 from ._settings import to_json
 
@@ -49,6 +50,7 @@ class Simulation:
         return self.folder / "policies.toml"
 
 
+@checked_names
 def simulate(
     out: str | os.PathLike[str],
     scenario: str = "ride-hailing",

@@ -18,6 +18,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
+use crate::failure::raise;
+
 const STREAM: &std::ffi::CStr = c"arrow_array_stream";
 const SCHEMA: &std::ffi::CStr = c"arrow_schema";
 const ARRAY: &std::ffi::CStr = c"arrow_array";
@@ -44,9 +46,9 @@ pub(crate) fn take_array(object: &Bound<'_, PyAny>) -> PyResult<(Field, ArrayRef
     if array.is_released() {
         return Err(PyValueError::new_err("the Arrow array was already taken"));
     }
-    let field = Field::try_from(schema).map_err(arrow_error)?;
+    let field = Field::try_from(schema).map_err(arrow_error(object.py()))?;
     // SAFETY: the protocol promises that the array is valid for the schema beside it.
-    let data = unsafe { from_ffi(array, schema) }.map_err(arrow_error)?;
+    let data = unsafe { from_ffi(array, schema) }.map_err(arrow_error(object.py()))?;
     Ok((field, make_array(data)))
 }
 
@@ -82,6 +84,6 @@ struct Owner<T: Element>(#[expect(dead_code, reason = "held, never read")] PyBuf
 impl<T: Element> RefUnwindSafe for Owner<T> {}
 
 /// Data that break the rules of Arrow.
-pub(crate) fn arrow_error(error: arrow_schema::ArrowError) -> PyErr {
-    PyValueError::new_err(format!("the Arrow data cannot be read: {error}"))
+pub(crate) fn arrow_error(py: Python<'_>) -> impl Fn(arrow_schema::ArrowError) -> PyErr {
+    move |error| raise(py, &poul::Error::input(format!("the Arrow data cannot be read: {error}")))
 }

@@ -74,14 +74,19 @@ impl Column {
 
     /// A categorical: 32-bit codes into the cells of `categories`, negative where missing.
     #[staticmethod]
-    fn from_codes(name: String, codes: &Bound<'_, PyAny>, categories: &Self) -> PyResult<Self> {
+    fn from_codes(
+        py: Python<'_>,
+        name: String,
+        codes: &Bound<'_, PyAny>,
+        categories: &Self,
+    ) -> PyResult<Self> {
         let codes = borrow_buffer::<i32>(codes)?;
         let nulls = nulls(codes.iter().map(|code| *code >= 0));
         let Some(values) = categories.chunks.first() else {
             return Err(PyTypeError::new_err("a categorical needs its categories"));
         };
         let keys = PrimitiveArray::<Int32Type>::new(codes, nulls);
-        let array = DictionaryArray::try_new(keys, Arc::clone(values)).map_err(arrow_error)?;
+        let array = DictionaryArray::try_new(keys, Arc::clone(values)).map_err(arrow_error(py))?;
         Ok(Self::of(name, Arc::new(array)))
     }
 
@@ -141,7 +146,7 @@ impl Column {
                 let data_type = arrow_array::ArrayReader::field(&reader).data_type().clone();
                 Ok((data_type, reader.collect::<Result<Vec<_>, _>>()?))
             })
-            .map_err(arrow_error)?;
+            .map_err(arrow_error(py))?;
         Ok(Self { name, data_type, chunks })
     }
 

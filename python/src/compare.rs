@@ -102,9 +102,14 @@ pub(crate) fn compare(
             core: request.core.as_deref(),
             truth: truth.map(|truth| &truth.source),
             bootstrap: Bootstrap { draws: request.draws, level: request.level, seed: Seed::new(fit.seed) },
-            checkpoint: None,
+            checkpoint: fit.checkpoint.as_ref().map(|checkpoint| checkpoint.plan(progress)),
         };
-        to_json(&poul::compare::compare(&comparison, progress).map_err(|error| frame.locate(error))?)
+        let found = poul::compare::compare(&comparison, progress).map_err(|error| frame.locate(error))?;
+        // Where a learner failed, those that are finished are kept for the next attempt.
+        if let (Some(checkpoint), true) = (&fit.checkpoint, found.failures.is_empty()) {
+            checkpoint.remove(progress);
+        }
+        to_json(&found)
     })
 }
 
@@ -163,7 +168,11 @@ fn later(from: &str, roles: &Roles, source: &Source) -> Result<(Filter, Filter)>
 }
 
 /// The policies, with the control among them.
-fn control(fit: &FitSettings, policies: Policies, columns: &Columns) -> Result<(Policies, String)> {
+pub(crate) fn control(
+    fit: &FitSettings,
+    policies: Policies,
+    columns: &Columns,
+) -> Result<(Policies, String)> {
     let name = fit.roles.control.as_deref().unwrap_or("control");
     if columns.factorial && policies.index(name).is_none() && fit.roles.control.is_some() {
         // A combination may be written in any order.

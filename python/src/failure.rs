@@ -1,6 +1,7 @@
 //! The library's error as the exception that Python expects, and panics as errors.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::error::Error as _;
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,17 +24,42 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
         Kind::Cancelled => return PyKeyboardInterrupt::new_err(error.to_string()),
         Kind::Other => "InternalError",
     };
+    exception(py, class, &error.to_string(), error.hint_text())
+}
+
+/// An argument of the wrong type.
+pub(crate) fn argument_error(py: Python<'_>, what: &str, hint: &str) -> PyErr {
+    exception(py, "ArgumentError", what, Some(hint))
+}
+
+fn exception(py: Python<'_>, class: &str, what: &str, hint: Option<&str>) -> PyErr {
     let made = py
         .import("poul._errors")
         .and_then(|module| module.getattr(class))
-        .and_then(|class| class.call1((error.to_string(), error.hint_text())));
+        .and_then(|class| class.call1((what, hint)));
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
 /// Does short work; an error or a panic in it becomes an exception.
 pub(crate) fn guarded<T>(py: Python<'_>, work: impl FnOnce() -> Result<T>) -> PyResult<T> {
-    let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(internal(panic.as_ref())));
-    done.map_err(|error| raise(py, &error))
+    caught(py, || work().map_err(|error| raise(py, &error)))
+}
+
+/// Does short work that may call Python; a panic in it becomes an exception.
+pub(crate) fn caught<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    let outer = IS_GUARDED.replace(true);
+    let done = catch_unwind(AssertUnwindSafe(work));
+    IS_GUARDED.set(outer);
+    done.unwrap_or_else(|panic| Err(raise(py, &internal(panic.as_ref()))))
+}
+
+thread_local! {
+    static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a panic on this thread becomes an exception, which tells all there is to tell.
+pub(crate) fn is_guarded() -> bool {
+    IS_GUARDED.get()
 }
 
 /// A panic, told as the bug that it is.

@@ -65,10 +65,14 @@ pub(crate) fn fit(
             budget: &budget(request.memory.as_deref())?,
             seed: request.seed,
             command: Vec::new(),
-            checkpoint: None,
+            checkpoint: request.checkpoint.as_ref().map(|checkpoint| checkpoint.plan(progress)),
             warm_start: saved,
         };
-        poul::model::fit(&fit, progress).map_err(|error| frame.locate(error))
+        let model = poul::model::fit(&fit, progress).map_err(|error| frame.locate(error))?;
+        if let Some(checkpoint) = &request.checkpoint {
+            checkpoint.remove(progress);
+        }
+        Ok(model)
     })?;
     Ok(Model::of(fitted))
 }
@@ -92,7 +96,11 @@ pub(crate) fn policies_of(
 }
 
 /// The control as named, which must exist; or `control`, if there is such a policy.
-fn control_of(request: &FitSettings, policies: &Policies, columns: &Columns) -> Result<Option<String>> {
+pub(crate) fn control_of(
+    request: &FitSettings,
+    policies: &Policies,
+    columns: &Columns,
+) -> Result<Option<String>> {
     match &request.roles.control {
         // A combination may be written in any order.
         Some(name) if columns.factorial && policies.index(name).is_none() => {

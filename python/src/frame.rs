@@ -16,7 +16,7 @@ use pyo3::types::{PyBytes, PyCapsule};
 
 use crate::capsule::{arrow_error, give_stream, take_array, take_stream};
 use crate::column::Column;
-use crate::failure::{guarded, raise};
+use crate::failure::{argument_error, caught, guarded, raise};
 use crate::texts::texts;
 
 /// A table.
@@ -39,40 +39,13 @@ impl Frame {
     /// Anything that speaks the Arrow C data interface for a table.
     #[staticmethod]
     fn from_arrow(py: Python<'_>, object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if object.hasattr("__arrow_c_stream__")? {
-            let stream = take_stream(object)?;
-            // A producer may run a whole query here, on threads that need the interpreter.
-            let (schema, batches) = py
-                .detach(|| {
-                    let reader = arrow_array::ffi_stream::RecordBatchStreamReader::try_new(stream)?;
-                    let schema = arrow_array::RecordBatchReader::schema(&reader);
-                    Ok((schema, reader.collect::<Result<Vec<_>, _>>()?))
-                })
-                .map_err(arrow_error)?;
-            return Self::of(py, schema, batches);
-        }
-        let (_, array) = take_array(object)?;
-        let DataType::Struct(fields) = array.data_type() else {
-            return Err(PyTypeError::new_err("an Arrow array is no table"));
-        };
-        let schema = Arc::new(Schema::new(fields.clone()));
-        let batch = RecordBatch::from(StructArray::from(array.to_data()));
-        Self::of(py, schema, vec![batch])
+        caught(py, || Self::read_arrow(py, object))
     }
 
     /// Columns of the same length.
     #[staticmethod]
     fn from_columns(py: Python<'_>, columns: Vec<PyRef<'_, Column>>) -> PyResult<Self> {
-        let n_rows = columns.first().map_or(0, |column| column.n_rows());
-        if let Some(other) = columns.iter().find(|column| column.n_rows() != n_rows) {
-            let what = format!("has {} rows instead of {n_rows}", other.n_rows());
-            return Err(raise(py, &Error::input(what).at(format!("column `{}`", other.name))));
-        }
-        let field = |column: &PyRef<'_, Column>| Field::new(&column.name, column.data_type.clone(), true);
-        let schema: SchemaRef = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
-        let chunks: Vec<&[ArrayRef]> = columns.iter().map(|column| column.chunks.as_slice()).collect();
-        let batches = aligned(&schema, &chunks, n_rows).map_err(arrow_error)?;
-        Self::of(py, schema, batches)
+        caught(py, || Self::of_columns(py, &columns))
     }
 
     /// The names of the columns.
@@ -130,6 +103,46 @@ impl Frame {
 }
 
 impl Frame {
+    fn read_arrow(py: Python<'_>, object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if object.hasattr("__arrow_c_stream__")? {
+            let stream = take_stream(object)?;
+            // A producer may run a whole query here, on threads that need the interpreter.
+            let (schema, batches) = py
+                .detach(|| {
+                    let reader = arrow_array::ffi_stream::RecordBatchStreamReader::try_new(stream)?;
+                    let schema = arrow_array::RecordBatchReader::schema(&reader);
+                    Ok((schema, reader.collect::<Result<Vec<_>, _>>()?))
+                })
+                .map_err(arrow_error(py))?;
+            return Self::of(py, schema, batches);
+        }
+        let (_, array) = take_array(object)?;
+        let DataType::Struct(fields) = array.data_type() else {
+            return Err(no_table(py, array.data_type()));
+        };
+        if array.null_count() > 0 {
+            let row = (0..array.len()).find(|row| array.is_null(*row)).unwrap_or(0);
+            let error = Error::input("is null as a whole").at(format!("row {}", row + 1));
+            return Err(raise(py, &error.hint("leave such rows out, or give null to each column")));
+        }
+        let schema = Arc::new(Schema::new(fields.clone()));
+        let batch = RecordBatch::from(StructArray::from(array.to_data()));
+        Self::of(py, schema, vec![batch])
+    }
+
+    fn of_columns(py: Python<'_>, columns: &[PyRef<'_, Column>]) -> PyResult<Self> {
+        let n_rows = columns.first().map_or(0, |column| column.n_rows());
+        if let Some(other) = columns.iter().find(|column| column.n_rows() != n_rows) {
+            let what = format!("has {} rows instead of {n_rows}", other.n_rows());
+            return Err(raise(py, &Error::input(what).at(format!("column `{}`", other.name))));
+        }
+        let field = |column: &PyRef<'_, Column>| Field::new(&column.name, column.data_type.clone(), true);
+        let schema: SchemaRef = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
+        let chunks: Vec<&[ArrayRef]> = columns.iter().map(|column| column.chunks.as_slice()).collect();
+        let batches = aligned(&schema, &chunks, n_rows).map_err(arrow_error(py))?;
+        Self::of(py, schema, batches)
+    }
+
     /// A table in memory.
     pub(crate) fn of(py: Python<'_>, schema: SchemaRef, batches: Vec<RecordBatch>) -> PyResult<Self> {
         let source = guarded(py, || Source::from_batches(schema, batches.clone()))?;
@@ -140,6 +153,11 @@ impl Frame {
     pub(crate) fn locate(&self, error: Error) -> Error {
         self.source.locate(error)
     }
+}
+
+fn no_table(py: Python<'_>, data_type: &DataType) -> PyErr {
+    let what = format!("an Arrow array of type {data_type} is no table");
+    argument_error(py, &what, "give a table, or an array of structs")
 }
 
 /// Batches cut wherever a chunk of some column ends.

@@ -8,13 +8,17 @@
 //! | `policies` | sets of policies |
 //! | `settings` | settings as they come from Python, and the learners' own by name |
 //! | `work` | long work on threads of its own: progress, Ctrl-C, panics |
-//! | `failure` | the library's error as a Python exception |
+//! | `failure`, `panicking` | the library's error, or a panic, as a Python exception |
+//! | `check` | the profile of a table |
 //! | `fit`, `model`, `effect` | learning, the model, its effects |
 //! | `evaluate`, `averages` | measuring effects; average effects as a table |
-//! | `compare`, `simulate` | learners side by side, experiments with known truth |
+//! | `compare`, `tune`, `simulate` | learners side by side, the search for settings, experiments with known truth |
+//! | `checkpoint` | where long work leaves what it has done |
 
 mod averages;
 mod capsule;
+mod check;
+mod checkpoint;
 mod column;
 mod compare;
 mod effect;
@@ -23,10 +27,13 @@ mod failure;
 mod fit;
 mod frame;
 mod model;
+#[cfg(debug_assertions)]
+mod panicking;
 mod policies;
 mod settings;
 mod simulate;
 mod texts;
+mod tune;
 mod work;
 
 /// The native part of the package.
@@ -34,6 +41,8 @@ mod work;
 mod _poul {
     #[pymodule_export]
     use super::averages::averages;
+    #[pymodule_export]
+    use super::check::check;
     #[pymodule_export]
     use super::column::Column;
     #[pymodule_export]
@@ -46,12 +55,17 @@ mod _poul {
     use super::frame::Frame;
     #[pymodule_export]
     use super::model::Model;
+    #[cfg(debug_assertions)]
+    #[pymodule_export]
+    use super::panicking::panic_on_demand;
     #[pymodule_export]
     use super::policies::PolicySet;
     #[pymodule_export]
     use super::settings::{context_weights, learners, nearest_name, settings};
     #[pymodule_export]
     use super::simulate::simulate;
+    #[pymodule_export]
+    use super::tune::tune;
     use pyo3::prelude::*;
 
     #[pymodule_init]

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::checkpoint::CheckpointSettings;
 use crate::failure::guarded;
 
 /// What every fit needs beside the table and the policies.
@@ -33,6 +34,9 @@ pub(crate) struct FitSettings {
     pub(crate) memory: Option<String>,
     #[serde(default)]
     pub(crate) threads: Option<usize>,
+    /// Where the work leaves what it has done; nowhere where there is none.
+    #[serde(default)]
+    pub(crate) checkpoint: Option<CheckpointSettings>,
 }
 
 /// Settings from JSON.

@@ -13,6 +13,9 @@ pub(crate) fn texts(array: &ArrayRef) -> Option<Vec<Option<&str>>> {
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
             let values = texts(dictionary.values())?;
+            if values.is_empty() {
+                return Some(vec![None; array.len()]);
+            }
             let keys = dictionary.normalized_keys();
             let cell = |row: usize| match dictionary.keys().is_valid(row) {
                 true => values.get(keys[row]).copied().flatten(),

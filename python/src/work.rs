@@ -11,7 +11,7 @@ use std::time::Duration;
 use poul::{Error, Progress, Result};
 use pyo3::prelude::*;
 
-use crate::failure::{internal, raise};
+use crate::failure::{internal, is_guarded, raise};
 
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 /// The name of every thread that works here.
@@ -57,14 +57,14 @@ pub(crate) fn run<T: Send>(
     }
 }
 
-/// Panics of our own threads are told as exceptions, not on stderr; `RUST_BACKTRACE` shows them.
+/// Panics that become exceptions are not told on stderr too; `RUST_BACKTRACE` shows them.
 pub(crate) fn silence_own_panics() {
     if std::env::var_os("RUST_BACKTRACE").is_some() {
         return;
     }
     let others = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        if std::thread::current().name() != Some(THREAD) {
+        if std::thread::current().name() != Some(THREAD) && !is_guarded() {
             others(panic);
         }
     }));

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import poul
@@ -40,6 +41,8 @@ def changed(**columns: object) -> pd.DataFrame:
         (changed(y=1.0), "outcome `y`: is 1 in every row"),
         (frame(0), ""),
         (changed(x=[[1]] * 200), "column `x`: row 1: is a Python `list`"),
+        (changed(x=[True, 1.5] * 100), "column `x`: mixes types: row 1 is true or false, row 2 is a number"),
+        (changed(policy=["control", 1] * 100), "column `policy`: mixes types: row 1 is text, row 2 is a number"),
     ],
 )
 def test_bad_frames_are_value_errors(data: pd.DataFrame, message: str) -> None:
@@ -54,6 +57,10 @@ def test_nan_outcomes_name_the_row() -> None:
     data.loc[6, "y"] = np.nan
     with pytest.raises(poul.InputError, match="row 7"):
         ridge().fit(data)
+    with pytest.raises(poul.InputError, match="row 7"):
+        poul.Learner("ridge").fit(data["y"].to_numpy(), data["policy"].to_numpy(), X=data[["x"]].to_numpy())
+    with pytest.raises(poul.InputError, match="row 7"):
+        ridge().fit(frame()).evaluate(data)
 
 
 def test_unknown_names_come_with_the_nearest() -> None:
@@ -69,6 +76,35 @@ def test_unknown_names_come_with_the_nearest() -> None:
         ridge(control="contrl").fit(frame())
     with pytest.raises(TypeError, match="`W` is not told apart"):
         ridge().fit(frame()["y"], frame()["policy"], X=frame()[["x"]], W=frame()[["x"]])
+
+
+def test_functions_know_their_keywords_too(model: poul.Poul, rides: poul.Simulation) -> None:
+    for call, meant in (
+        (lambda: model.effect(rides.test, polcy="T1"), "policy"),
+        (lambda: model.effect_interval(rides.test, alhpa=0.1), "alpha"),
+        (lambda: model.ate(rides.test, To=0), "T0"),
+        (lambda: model.evaluate(rides.test, outcome="gmv"), "outcomes"),
+        (lambda: model.certify("T1", min_row=3), "min_rows"),
+        (lambda: model.fit(rides.train, warmstart=model), "warm_start"),
+        (lambda: poul.compare(rides.train, seed_=2), "seed"),
+        (lambda: poul.simulate(rides.folder / "x", row=3), "rows"),
+    ):
+        with pytest.raises(TypeError, match=f"did you mean `{meant}`") as caught:
+            call()
+        assert isinstance(caught.value, poul.PoulError)
+
+
+def test_columns_of_one_name_are_told_for_every_kind_of_frame() -> None:
+    data = frame()
+    twice = pa.Table.from_arrays([pa.array(data[name]) for name in ("policy", "y", "x", "x")], names=["policy", "y", "x", "x"])
+    for table in (twice, twice.to_reader(), twice.to_batches()[0], data.set_axis(["policy", "y", "y"], axis=1)):
+        with pytest.raises(poul.InputError, match="two columns are called `[xy]`"):
+            ridge().fit(table)
+    wide = data[["x", "x"]]
+    with pytest.raises(poul.InputError, match="two columns are called `x`"):
+        poul.Learner("ridge").fit(data["y"], data["policy"], X=wide)
+    with pytest.raises(poul.InputError, match="two columns are called `x`"):
+        poul.Learner("ridge").fit(data["x"], data["policy"], X=data[["x"]])
 
 
 def test_values_out_of_range_are_told_before_rows_are_read() -> None:
@@ -91,6 +127,12 @@ def test_rows_of_arrays_must_agree() -> None:
         learner.fit(data["y"].to_numpy(), data["policy"].to_numpy(), X=data[["x"]].to_numpy()[1:])
     with pytest.raises(ValueError, match="the index of `T` differs from that of `Y` at row 1"):
         learner.fit(data["y"], data["policy"][::-1], X=data[["x"]])
+    with pytest.raises(ValueError, match="the index of `X` differs from that of `Y` at row 3"):
+        learner.fit(data["y"], data["policy"].to_numpy(), X=data[["x"]].rename(index={2: 999}))
+    with pytest.raises(ValueError, match="the index of `sample_weight` differs"):
+        learner.fit(data["y"], data["policy"], X=data[["x"]], sample_weight=data["x"].abs()[::-1])
+    with pytest.raises(ValueError, match="the index of `X` differs"):
+        ridge().fit(data).evaluate(data["y"], data["policy"], X=data[["x"]][::-1])
     with pytest.raises(TypeError, match="`X` is missing"):
         learner.fit(data["y"], data["policy"])
 

@@ -35,6 +35,16 @@ def test_estimator_checks(name: str) -> None:
         pytest.skip(str(skipped))
 
 
+def test_values_are_checked_by_fitting_not_before() -> None:
+    # scikit-learn's check_do_not_raise_errors_in_init_or_set_params takes `**settings` for an argument called `settings`.
+    tables = defaults("poul")
+    names = [*poul.Poul().get_params(), *tables["model"], *tables["training"]]
+    for value in (-1, 3.0, "helloworld", np.array([1.0, 4.0]), [1], {}, []):
+        parameters = {name: value for name in names}
+        learner = poul.Poul(**parameters).set_params(**parameters)
+        assert learner.get_params().keys() == parameters.keys() and "members=" in repr(learner)
+
+
 def test_clones_have_the_parameters_and_nothing_learned(model: poul.Poul) -> None:
     copied = clone(model)
     assert copied.get_params() == model.get_params() and copied._model is None
