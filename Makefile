@@ -9,7 +9,7 @@ export CARGO_TERM_COLOR ?= auto
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
-test: format lint rust docs metrics instructions browser ## what CI runs: formatting, lints, tests, docs, other packages, counts, reports in a browser (python is apart)
+test: format lint rust docs metrics instructions browser python ## what CI runs: formatting, lints, tests, docs, other packages, counts, reports in a browser, the Python package
 
 format: ## check formatting
 	$(CARGO) fmt --all --check

@@ -15,7 +15,7 @@ use crate::settings::parse;
 #[pyfunction]
 pub(crate) fn averages(py: Python<'_>, text: &str) -> PyResult<Frame> {
     let averages: Vec<AverageEffect> = guarded(py, || parse(text))?;
-    let batch = table(&averages).map_err(arrow_error)?;
+    let batch = table(&averages).map_err(arrow_error(py))?;
     Frame::of(py, batch.schema(), vec![batch])
 }
 
