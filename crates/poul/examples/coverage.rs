@@ -5,7 +5,8 @@
 //! (12), `fit_rows` (4,000) and `members` (20). Predicted effects come from a model fitted on other rows. In the
 //! randomized design half of the control rows are renamed to four placebos: their effects are zero, while they are
 //! predicted to be those of other policies. The truth of a decile of predicted effects is that of its own rows; `bias` and
-//! `spread` are the mean and the standard deviation of an average's error, in standard errors. `only=SCENARIO` runs one.
+//! `spread` are the mean and the standard deviation of an average's error, in standard errors. `only=SCENARIO` runs
+//! one, `seed` (3407) draws another world.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -58,6 +59,7 @@ fn main() -> Result<()> {
             test_rows: Some((n_experiments * rows) as u64),
             truth_rows: Some((n_experiments * rows) as u64),
             features: Some(24),
+            seed: number("seed", 3407) as u64,
             policies,
             contexts: policies.map(|_| 4),
             actions: policies.map(|_| 3),
