@@ -3,6 +3,7 @@
 use poul::Seed;
 use poul::data::RawColumn;
 use poul::evaluate::{AverageEffect, Effects, Outcome, Params, Scored, average_effects};
+use poul::net::{DenseRows, RowSource};
 use poul::nuisance::Propensity;
 use rand::RngExt;
 use rand_distr::StandardNormal;
@@ -59,6 +60,16 @@ impl Rows {
         by: &[RawColumn],
         with_prediction: bool,
     ) -> Vec<AverageEffect> {
+        self.averages_given(propensity, by, with_prediction, None)
+    }
+
+    fn averages_given(
+        &self,
+        propensity: &Propensity,
+        by: &[RawColumn],
+        with_prediction: bool,
+        features: Option<&dyn RowSource>,
+    ) -> Vec<AverageEffect> {
         // m = μ_0 + Σπτ, nearly.
         let prediction: Vec<f64> = self.x.iter().map(|x| 5.0 + 2.0 * x + 0.3).collect();
         let outcomes = [Outcome {
@@ -83,7 +94,7 @@ impl Rows {
             cluster: self.cluster.as_deref(),
             propensity: None,
         };
-        average_effects(&table, propensity, None, by, &Params::default().check().unwrap()).unwrap()
+        average_effects(&table, propensity, features, by, &Params::default().check().unwrap()).unwrap()
     }
 
     fn shares(&self) -> Propensity {
@@ -295,4 +306,27 @@ fn intervals_and_bands_cover_as_often_as_they_say() {
         let share = 0.5 * false_found as f64 / EXPERIMENTS as f64;
         assert!(share < 0.09, "false discoveries {share}");
     }
+}
+
+/// Neither π nor m is known: what confounds is a smooth function of a feature, which the arms' own ridges find.
+#[test]
+fn features_take_out_what_the_nuisances_missed() {
+    let rows = Rows::draw(6_000, 0.2, 11);
+    let columns: Vec<f32> = rows.x.iter().flat_map(|x| [*x as f32, (5.0 * x).sin() as f32]).collect();
+    let x = DenseRows::new(&columns, 2).unwrap();
+    let plain = rows.averages(&rows.shares(), &[], false);
+    let on = |n_threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
+        pool.install(|| rows.averages_given(&rows.shares(), &[], false, Some(&x)))
+    };
+    let refined = on(1);
+    assert_eq!(refined, on(2));
+    for (own, truth) in whole(&refined).into_iter().zip([1.0, 0.0]) {
+        let off = (own.effect.unwrap() - truth).abs() / own.se.unwrap();
+        assert!(off < 3.0, "{off} standard errors: {own:?}");
+    }
+    let off = (whole(&plain)[0].effect.unwrap() - 1.0) / whole(&plain)[0].se.unwrap();
+    assert!(off > 10.0, "nothing confounds: {off} standard errors");
+    // Smaller residuals make a smaller standard error.
+    assert!(whole(&refined)[0].se < whole(&plain)[0].se);
 }
