@@ -134,8 +134,8 @@ impl<'a> AverageScore<'a> {
         }
         let shift = centres.iter().map(|centre| centre - centres[table.against]).collect();
         if let Some(base) = refined[table.against].take() {
-            for own in &mut refined {
-                let own = own.get_or_insert_with(|| vec![0.0; base.len()]);
+            for (arm, _) in &columns {
+                let own = refined[*arm].get_or_insert_with(|| vec![0.0; base.len()]);
                 own.iter_mut().zip(&base).for_each(|(own, base)| *own -= base);
             }
         }

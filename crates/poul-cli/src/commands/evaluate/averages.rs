@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use poul::evaluate::{AverageEffect, BY_PREDICTED_EFFECT, Evaluation};
 
+use super::summary::note_lines;
 use crate::number::{count, optional};
 use crate::table::{Table, shortened};
 
@@ -92,12 +93,5 @@ fn notes(averages: &[&AverageEffect]) -> String {
             about.entry(note).or_default().push(format!("{} of {}{group}", own.outcome, own.policy));
         }
     }
-    let line = |(note, about): (&&str, &Vec<String>)| {
-        let shown = about.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
-        match about.len().saturating_sub(SHOWN) {
-            0 => format!("note: {shown}: {note}\n"),
-            more => format!("note: {shown} and {more} more: {note}\n"),
-        }
-    };
-    about.iter().map(line).collect()
+    note_lines(&about, SHOWN)
 }

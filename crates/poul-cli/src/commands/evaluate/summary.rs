@@ -89,9 +89,14 @@ fn notes(evaluation: &Evaluation) -> String {
             about.entry(note).or_default().push(format!("{} of {}", result.outcome, result.policy));
         }
     }
+    note_lines(&about, SHOWN)
+}
+
+/// A line for each note, with the first few of what it is about.
+pub(super) fn note_lines(about: &BTreeMap<&str, Vec<String>>, n_shown: usize) -> String {
     let line = |(note, about): (&&str, &Vec<String>)| {
-        let shown = about.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
-        match about.len().saturating_sub(SHOWN) {
+        let shown = about.iter().take(n_shown).cloned().collect::<Vec<_>>().join(", ");
+        match about.len().saturating_sub(n_shown) {
             0 => format!("note: {shown}: {note}\n"),
             more => format!("note: {shown} and {more} more: {note}\n"),
         }
