@@ -4,7 +4,7 @@ PYTHON ?= python3
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help test format lint rust docs metrics instructions browser python python-clients bench bench-peers clean
+.PHONY: help test format lint rust docs metrics instructions browser python python-clients bench bench-scale bench-peers clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -68,6 +68,10 @@ bench: ## speed of reading, of the metrics, of training and of scoring; quality 
 	$(CARGO) run --release --locked -p poul --example bench_latency
 	$(CARGO) run --release --locked -p poul --example bench_policies
 	$(CARGO) run --release --locked -p poul --example quality
+
+bench-scale: ## how the cost of a fit grows with rows, features, policies, atoms and threads (benches/scale.py --only paper: the paper's problem)
+	$(CARGO) build --release --locked --workspace --bin poul
+	@$(PYTHON) benches/scale.py --binary target/release/poul
 
 bench-peers: ## our speed and figures beside PyTorch, JAX, EconML and causalml, where Python can install them (an hour; HILLSTROM=FILE adds real data)
 	$(CARGO) build --release --locked --workspace --bin poul --examples

@@ -67,6 +67,8 @@ class PoulSettings(TypedDict, total=False):
     delta_start: float
     gate_penalty: float
     calibrate: bool
+    member_rows: Literal["all", "half"]
+    outcome_training: Literal["own", "as-effects"]
     average: float
     clip_norm: float
     clip: float

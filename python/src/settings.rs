@@ -69,15 +69,7 @@ pub(crate) fn learners() -> Vec<(&'static str, &'static str)> {
 pub(crate) fn settings(py: Python<'_>, name: &str, preset: Option<String>) -> PyResult<String> {
     guarded(py, || {
         let learner = learner(name)?;
-        let mut settled = (learner.settle)(&Settings { preset, ..Settings::default() })?;
-        // Written only where they are set.
-        let phases = Settings {
-            training: [("phases".to_owned(), json!([]))].into_iter().collect(),
-            ..Settings::default()
-        };
-        if (learner.settle)(&phases).is_ok() {
-            settled.training.entry("phases").or_insert(json!([]));
-        }
+        let settled = (learner.settle)(&Settings { preset, ..Settings::default() })?;
         let tables =
             json!({ "model": Value::Object(settled.model), "training": Value::Object(settled.training) });
         Ok(tables.to_string())

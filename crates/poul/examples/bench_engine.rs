@@ -6,6 +6,10 @@
 //! g: p → 256 → 128 → 32 with h = ρ(αφ) for 200 policies over 192 atoms, ρ: 32 → 64 → 32, and the exact centre e_h with
 //! its gradient. Rows are gathered in shuffled order, as in training. The limit runs the same matrix products, in the
 //! same shards and on the same threads, and nothing else; both alternate, and medians are printed.
+//!
+//! `… --example bench_engine -- limit FEATURES OUTCOMES` prints the limit alone for what `--preset paper` trains on
+//! FEATURES encoded columns: for each outcome m, of widths 128, 64, 1, then g, of widths 128, 64, 16. The first layers
+//! of all outcomes are one product, as in training.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,7 +31,15 @@ const N_CONTEXTS: usize = 24;
 const WIDTH: usize = 32;
 
 fn main() -> Result<()> {
-    let mut args = std::env::args().skip(1).map(|arg| arg.parse::<f64>().unwrap_or(0.3));
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [word, n_features, n_outcomes] = words.as_slice()
+        && word == "limit"
+    {
+        let number =
+            |text: &String| text.parse().map_err(|_| poul::Error::usage(format!("not a number: `{text}`")));
+        return limit(number(n_features)?, number(n_outcomes)?);
+    }
+    let mut args = words.iter().map(|arg| arg.parse::<f64>().unwrap_or(0.3));
     let seconds = args.next().unwrap_or(0.3);
     let n_repetitions = args.next().unwrap_or(7.0) as usize;
     let n_shards = args.next().unwrap_or(4.0) as usize;
@@ -45,6 +57,25 @@ fn main() -> Result<()> {
                     "{n_features:>5} {stage:>5} {n_threads:>7} {ours:>12.0} {limit:>12.0} {share:>7.1}%"
                 );
             }
+        }
+    }
+    Ok(())
+}
+
+/// Prints the rows a second that the matrix products of the paper's preset allow.
+fn limit(n_features: usize, n_outcomes: usize) -> Result<()> {
+    println!("{:>5} {:>8} {:>5} {:>7} {:>12}", "p", "outcomes", "stage", "threads", "limit");
+    for stage in [1, 2] {
+        for n_threads in [1, 2] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build();
+            let pool = pool.map_err(|error| poul::Error::other(error.to_string()))?;
+            let mut products = Products::paper(n_features, n_outcomes, stage, 4);
+            let run = || {
+                products.run();
+                Ok(())
+            };
+            let rate = pool.install(|| rate(5.0, run))?;
+            println!("{n_features:>5} {n_outcomes:>8} {stage:>5} {n_threads:>7} {rate:>12.0}");
         }
     }
     Ok(())
@@ -201,20 +232,33 @@ impl Products {
     fn new(n_features: usize, stage: usize, n_shards: usize) -> Self {
         let n_out = if stage == 1 { 1 } else { WIDTH };
         let n_rows = BATCH.div_ceil(n_shards);
-        let stack = |n_rows: usize, widths: &[usize], dx_first: bool| -> Vec<Layer> {
-            let pairs = widths.windows(2).enumerate();
-            pairs.map(|(i, pair)| Layer::new([n_rows, pair[0], pair[1]], dx_first || i > 0)).collect()
-        };
         Self {
             shards: (0..n_shards).map(|_| stack(n_rows, &[n_features, 256, 128, n_out], false)).collect(),
             treatment: if stage == 1 { Vec::new() } else { stack(N_POLICIES, &[WIDTH, 64, WIDTH], true) },
         }
     }
 
+    /// Those of `--preset paper`; h of a few policies costs next to nothing.
+    fn paper(n_features: usize, n_outcomes: usize, stage: usize, n_shards: usize) -> Self {
+        let n_out = if stage == 1 { 1 } else { 16 };
+        let n_rows = BATCH.div_ceil(n_shards);
+        let shard = || {
+            let mut layers = stack(n_rows, &[n_features, n_outcomes * 128], false);
+            layers.extend((0..n_outcomes).flat_map(|_| stack(n_rows, &[128, 64, n_out], true)));
+            layers
+        };
+        Self { shards: (0..n_shards).map(|_| shard()).collect(), treatment: Vec::new() }
+    }
+
     fn run(&mut self) {
         self.treatment.iter_mut().for_each(Layer::run);
         self.shards.par_iter_mut().with_max_len(1).for_each(|layers| layers.iter_mut().for_each(Layer::run));
     }
+}
+
+fn stack(n_rows: usize, widths: &[usize], dx_first: bool) -> Vec<Layer> {
+    let pairs = widths.windows(2).enumerate();
+    pairs.map(|(i, pair)| Layer::new([n_rows, pair[0], pair[1]], dx_first || i > 0)).collect()
 }
 
 impl Layer {

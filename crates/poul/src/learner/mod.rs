@@ -62,7 +62,9 @@ mod warm_start;
 pub use attributes::AttributeEncoder;
 pub use canonical::Geometry;
 pub(crate) use nuisances::{propensity, residuals, shared_folds};
-pub use params::{Centring, Embedding, Loss, MemberRows, ModelParams, Params, TrainingParams, ValidParams};
+pub use params::{
+    Centring, Embedding, Loss, MemberRows, ModelParams, OutcomeTraining, Params, TrainingParams, ValidParams,
+};
 pub use phases::PhaseParams;
 pub use poul::Poul;
 pub use preset::PRESETS;

@@ -1,8 +1,9 @@
 //! Stage 1: outcomes in standard units, m and π out of fold (Sec. 2.2 of the paper).
 
-use super::params::Params;
+use super::params::{OutcomeTraining, Params};
 use crate::data::Design;
 use crate::effect::ValidTrainingData;
+use crate::net::Schedule;
 use crate::nuisance::{
     Assignment, AssignmentDesign, ExtraRows, Folds, OutcomeFit, OutcomeLoss, OutcomeParams, OutcomeProblem,
     PropensityColumn, PropensityFit, PropensityParams, StackedRows, ValidOutcomeParams,
@@ -56,10 +57,28 @@ pub(crate) fn propensity(
     Ok((fit, note))
 }
 
-/// The settings of m.
+/// The settings of m, in range.
 pub(super) fn outcome_params(params: &Params) -> Result<ValidOutcomeParams> {
+    outcome_settings(params).check()
+}
+
+/// The settings of m.
+pub(super) fn outcome_settings(params: &Params) -> OutcomeParams {
     let (kind, hidden) = (params.model.outcome_model, params.model.outcome_hidden.clone());
-    OutcomeParams { kind, hidden, ..OutcomeParams::default() }.check()
+    let own = OutcomeParams { kind, hidden, ..OutcomeParams::default() };
+    let (model, training) = (&params.model, &params.training);
+    match training.outcome_training {
+        OutcomeTraining::Own => own,
+        OutcomeTraining::AsEffects => OutcomeParams {
+            dropout: model.dropout,
+            learning_rate: training.learning_rate,
+            weight_decay: training.decay_g,
+            average: training.average,
+            members: model.members,
+            schedule: Schedule { epochs: training.all_epochs(), ..training.schedule() },
+            ..own
+        },
+    }
 }
 
 /// The settings of π where it is learned.

@@ -65,10 +65,16 @@ pub enum MemberRows {
     Half,
 }
 
-impl MemberRows {
-    fn is_all(&self) -> bool {
-        *self == Self::All
-    }
+/// How the outcome model m is trained.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OutcomeTraining {
+    /// In its own way, made for it: two networks, rate 0.002, at most 40 epochs, stopped by held-out rows, dropout 0.1.
+    #[default]
+    Own,
+    /// As g is: the same rate, batches, epochs (those of all phases together), patience, dropout, decay, average of
+    /// weights and number of networks. Without `patience` no row is held out.
+    AsEffects,
 }
 
 /// What is learned.
@@ -148,7 +154,6 @@ pub struct TrainingParams {
     pub epochs: usize,
     /// Phases of training, one population after the other; `epochs` then counts for nothing. Default: one phase of
     /// `epochs` on all rows.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<PhaseParams>,
     /// Epochs without a better validation R-loss before training ends. Default 8; 0: run all epochs.
     pub patience: usize,
@@ -170,8 +175,9 @@ pub struct TrainingParams {
     pub calibrate: bool,
     /// Rows of each member. Default `all`; `half`: complementary halves, for intervals of single rows, with an even number
     /// of members.
-    #[serde(skip_serializing_if = "MemberRows::is_all")]
     pub member_rows: MemberRows,
+    /// How the outcome model is trained. Default `own`; `as-effects`: by the settings of g.
+    pub outcome_training: OutcomeTraining,
     /// Decay of the running average of weights. Default 0.999; in [0, 1); 0: no average.
     pub average: f32,
     /// Longest gradient. Default 5; at least 0; 0: any.
@@ -199,6 +205,7 @@ impl Default for TrainingParams {
             gate_penalty: 2.5,
             calibrate: true,
             member_rows: MemberRows::All,
+            outcome_training: OutcomeTraining::Own,
             average: 0.999,
             clip_norm: 5.0,
             clip: 0.01,
@@ -242,7 +249,7 @@ impl Params {
             ("model.members", (1..=256).contains(&model.members), "1 to 256"),
             (
                 "model.members",
-                training.member_rows.is_all() || model.members.is_multiple_of(2),
+                training.member_rows == MemberRows::All || model.members.is_multiple_of(2),
                 "even where `training.member_rows` is `half`",
             ),
             (
@@ -285,6 +292,14 @@ impl std::ops::Deref for ValidParams {
 }
 
 impl TrainingParams {
+    /// The epochs of all phases.
+    pub(super) fn all_epochs(&self) -> usize {
+        match self.phases.as_slice() {
+            [] => self.epochs,
+            phases => phases.iter().map(|phase| phase.epochs).sum(),
+        }
+    }
+
     pub(super) fn schedule(&self) -> Schedule {
         Schedule {
             batch_rows: self.batch_rows,

@@ -1,6 +1,6 @@
 //! Named sets of defaults: `--preset paper`.
 
-use super::params::{Centring, Embedding, ModelParams, Params, TrainingParams};
+use super::params::{Centring, Embedding, ModelParams, OutcomeTraining, Params, TrainingParams};
 use crate::{Error, Kind, Result};
 
 /// The names of all presets.
@@ -16,7 +16,7 @@ pub(super) fn defaults(preset: Option<&str>) -> Result<Params> {
 }
 
 /// Algorithm 1 as App. C of the paper trains it: one network, Adam at a fixed rate of 1e-4 in batches of 512, a fixed
-/// number of epochs on all rows, m fitted once on all rows; no dropout, decay, gates, averaging, clipping or stopping.
+/// number of epochs on all rows, m fitted once on all rows in the same way; no dropout, decay, gates, averaging, clipping or stopping.
 /// φ is a table of atoms and ρ a small MLP (Sec. 2.1). The seed of the paper, 3407, is the default everywhere.
 fn paper() -> Params {
     let model = ModelParams {
@@ -39,6 +39,7 @@ fn paper() -> Params {
         decay_delta: 0.0,
         gate_penalty: 0.0,
         calibrate: false,
+        outcome_training: OutcomeTraining::AsEffects,
         average: 0.0,
         clip_norm: 0.0,
         ..TrainingParams::default()
@@ -48,6 +49,8 @@ fn paper() -> Params {
 
 #[cfg(test)]
 mod tests {
+    use super::super::nuisances::outcome_settings;
+    use super::super::phases::PhaseParams;
     use super::*;
 
     #[test]
@@ -56,6 +59,12 @@ mod tests {
             assert!(defaults(Some(preset)).unwrap().check().is_ok(), "{preset}");
         }
         assert_eq!(defaults(None).unwrap(), Params::default());
+        let mut paper = defaults(Some("paper")).unwrap();
+        paper.training.phases = [3, 2].map(|epochs| PhaseParams { population: None, epochs }).to_vec();
+        let outcome = outcome_settings(&paper);
+        assert_eq!((outcome.learning_rate, outcome.dropout, outcome.weight_decay), (1e-4, 0.0, 0.0));
+        assert_eq!((outcome.members, outcome.average), (1, 0.0));
+        assert_eq!((outcome.schedule.epochs, outcome.schedule.patience), (5, 0));
         let error = defaults(Some("papre")).unwrap_err();
         assert_eq!(error.to_string(), "unknown preset `papre`");
         assert_eq!(error.hint_text(), Some("did you mean `paper`?"));

@@ -33,7 +33,8 @@ pub struct OutcomeFit {
 /// Fits m on the other folds for every fold, and predicts each row by the model that never saw its fold.
 ///
 /// With one fold the model is fitted and applied on all rows. Every tenth unit (cluster, or row) of a training part is
-/// held out and training stops by its loss; extra rows are never held out, as m is needed on the experiment's.
+/// held out and training stops by its loss, unless the schedule has no patience; extra rows are never held out, as m is
+/// needed on the experiment's.
 pub fn fit_outcome(
     problem: &OutcomeProblem<'_>,
     folds: &Folds,
@@ -63,14 +64,16 @@ pub fn fit_outcome(
     };
     let pool =
         Pool { x, outcomes: pooled_outcomes(problem, &fitted), weight: pooled_weight(problem), policy };
-    let held_of = Folds::deal(n_rows, problem.cluster, HELD_PARTS, seed.child("validation"));
+    let held_parts = (params.schedule.patience > 0)
+        .then(|| Folds::deal(n_rows, problem.cluster, HELD_PARTS, seed.child("validation")));
+    let is_held = |row: usize| held_parts.as_ref().is_some_and(|parts| parts.of_row[row] == 0);
     let n_models = if fitted.is_empty() { 0 } else { folds.n_folds };
     let mut models = Vec::with_capacity(n_models);
     for fold in 0..n_models {
         let (held, mut rows): (Vec<u32>, Vec<u32>) =
-            folds.training(fold).iter().partition(|row| held_of.of_row[**row as usize] == 0);
+            folds.training(fold).into_iter().partition(|row| is_held(*row as usize));
         if let Some(extra) = &problem.extra {
-            rows.extend(extra_rows(problem, extra, folds, &held_of, fold));
+            rows.extend(extra_rows(problem, extra, folds, is_held, fold));
         }
         let stage = match folds.n_folds {
             1 => "Outcome model".to_owned(),
@@ -158,7 +161,7 @@ fn extra_rows(
     problem: &OutcomeProblem<'_>,
     extra: &ExtraRows<'_>,
     folds: &Folds,
-    held_of: &Folds,
+    is_held: impl Fn(usize) -> bool,
     fold: usize,
 ) -> Vec<u32> {
     let first = problem.x.n_rows() as u32;
@@ -170,7 +173,7 @@ fn extra_rows(
     let mut is_barred = vec![false; n_clusters];
     for (row, cluster) in cluster.iter().enumerate() {
         let is_inside = folds.n_folds > 1 && folds.of_row[row] as usize == fold;
-        is_barred[*cluster as usize] |= is_inside || held_of.of_row[row] == 0;
+        is_barred[*cluster as usize] |= is_inside || is_held(row);
     }
     let is_free = |row: &u32| {
         let cluster = extra_cluster[(*row - first) as usize] as usize;

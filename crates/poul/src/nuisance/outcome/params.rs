@@ -51,11 +51,11 @@ pub struct OutcomeParams {
     pub learning_rate: f32,
     /// Decoupled weight decay. Default 1; at least 0.
     pub weight_decay: f32,
-    /// Decay of the running average of weights. Default 0.995; in [0, 1).
+    /// Decay of the running average of weights. Default 0.995; in [0, 1); 0: no average.
     pub average: f32,
     /// Networks trained side by side and averaged. Default 2; 1 to 256.
     pub members: usize,
-    /// How long to train. Default at most 40 epochs, patience 4.
+    /// How long to train. Default at most 40 epochs, patience 4; without patience no row is held out.
     pub schedule: Schedule,
 }
 
@@ -103,7 +103,7 @@ impl OutcomeParams {
         AdamParams {
             learning_rate: self.learning_rate,
             weight_decay: self.weight_decay,
-            average: Some(self.average),
+            average: (self.average > 0.0).then_some(self.average),
             ..AdamParams::default()
         }
     }
