@@ -1,4 +1,4 @@
-//! Times the paper's AUUC and its bootstrap on one thread, on rows that `tests/metrics/bench.py` can be given too.
+//! Times the paper's AUUC, its bootstrap and scikit-uplift's Qini AUC on one thread, on rows that `tests/metrics/bench.py` can be given too.
 //!
 //! `cargo run --release --example bench_metrics -- [ROWS] [FOLDER]`: with a folder, the rows are read from its
 //! little-endian `score.f64`, `outcome.f64` and `treated.u8`, as bench.py writes them. With `--all`, every metric of
@@ -8,7 +8,9 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
 
-use poul::evaluate::{Bootstrap, Effects, Outcome, Params, Ranked, Sample, Scored, auuc, evaluate};
+use poul::evaluate::{
+    Bootstrap, Effects, Outcome, Params, Ranked, Sample, Scored, auuc, evaluate, qini_auc_sklift,
+};
 use poul::{Seed, Silent};
 use rand::RngExt;
 use serde_json::json;
@@ -32,6 +34,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let auuc_seconds = started.elapsed().as_secs_f64();
 
     let started = Instant::now();
+    let qini = qini_auc_sklift(&Ranked::new(&Sample::new(&score, &outcome, &treated)?), true);
+    let qini_seconds = started.elapsed().as_secs_f64();
+
+    let started = Instant::now();
     let interval = Bootstrap::default().interval(&ranked, &Silent, |rows| auuc(rows))?;
     let bootstrap_seconds = started.elapsed().as_secs_f64();
     let mut report = json!({
@@ -40,6 +46,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         "auuc_interval": interval,
         "sort_seconds": sorted,
         "auuc_seconds": auuc_seconds,
+        "qini_auc_sklift": qini,
+        "qini_auc_sklift_seconds": qini_seconds,
         "bootstrap_200_seconds": bootstrap_seconds,
     });
     if all {
