@@ -32,3 +32,22 @@ macro_rules! kernels {
 }
 
 pub(crate) use kernels;
+
+/// The same for a function that is generic: runs it compiled for AVX2 where the machine has it. This reaches what is
+/// inlined, so it and what it calls are `#[inline(always)]`.
+#[inline(always)]
+pub(crate) fn wide<A, R>(work: impl FnOnce(A) -> R, arguments: A) -> R {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2")]
+        fn run<A, R>(work: impl FnOnce(A) -> R, arguments: A) -> R {
+            work(arguments)
+        }
+        if std::arch::is_x86_feature_detected!("avx2") {
+            #[allow(unsafe_code, reason = "calls a safe function compiled for a detected feature")]
+            // SAFETY: `run` is safe but for needing AVX2, which was detected on this machine just above.
+            return unsafe { run(work, arguments) };
+        }
+    }
+    work(arguments)
+}

@@ -1,6 +1,6 @@
 //! How long work reports on itself, is stopped and goes on later, without the library knowing about terminals.
 
-use crate::Checkpoint;
+use crate::{Checkpoint, Memory};
 
 /// Listens to long work. All methods have defaults that do nothing.
 pub trait Progress: Sync {
@@ -34,6 +34,11 @@ pub trait Progress: Sync {
 
     /// Where the work leaves its state, to go on from after it was stopped; nowhere by default.
     fn checkpoint(&self) -> Option<&Checkpoint> {
+        None
+    }
+
+    /// Where the work finds what other work has fitted before it; nowhere by default.
+    fn memory(&self) -> Option<&Memory> {
         None
     }
 }
@@ -76,5 +81,9 @@ impl Progress for Resumable<'_> {
 
     fn checkpoint(&self) -> Option<&Checkpoint> {
         Some(self.checkpoint)
+    }
+
+    fn memory(&self) -> Option<&Memory> {
+        self.progress.memory()
     }
 }

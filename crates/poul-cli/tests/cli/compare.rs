@@ -94,6 +94,25 @@ fn a_learner_that_fails_is_left_out_and_resuming_gives_the_same_bytes() {
 }
 
 #[test]
+fn learners_share_an_outcome_model_and_score_as_they_do_alone() {
+    let folder = folder();
+    let short = "\n[learners.r-learner.training]\nfolds = 2\nepochs = 2\n";
+    folder.write("shared.toml", format!("{SETTINGS}{short}"));
+    let run = |learners: &str, json: &str| {
+        let more = ["--learner", learners, "--reference", "r-learner", "--json", json];
+        let run = folder.run(&compare("shared.toml", &more));
+        assert_eq!(run.code, Some(0), "{}", run.transcript());
+        run.stderr
+    };
+    let (both, alone) = (run("ridge,r-learner", "both.json"), run("r-learner", "alone.json"));
+    assert!(
+        both.contains("ridge: Outcome model, fold 2") && alone.contains("r-learner: Outcome model, fold 2")
+    );
+    assert!(!both.contains("r-learner: Outcome model"), "{both}");
+    assert_eq!(json(&folder, "both.json")["learners"][1], json(&folder, "alone.json")["learners"][0]);
+}
+
+#[test]
 fn a_learner_scores_as_it_does_when_fitted_and_evaluated() {
     let folder = folder();
     let all = experiment(600);

@@ -121,8 +121,6 @@ impl Surface for Descn {
         let own: Vec<u32> = batch.pick(rows.arm).collect();
         let stem = self.trunk.forward(tape);
         let outcomes = self.outcomes.all(tape, stem, rows.treatments, 0);
-        let n_shared = self.outcomes.n_shared();
-        let pseudo_effects = self.pseudo_effects.all(tape, stem, rows.treatments, n_shared);
         let (weights, scale) = (rows.weights(tape, batch), rows.scale(batch));
         let y: Vec<f32> = batch.pick(rows.outcome).collect();
 
@@ -145,48 +143,69 @@ impl Surface for Descn {
         let observed = tape.mul(observed, roots);
         let entire = tape.squared_loss(expected, observed, Some(weights), scale);
 
-        // Across arms: treated rows against μ_0 + τ′_t, control rows against μ_t − τ′_t for every t.
-        let base = tape.slice_cols(outcomes, control, 1);
-        let treated = tape.add(pseudo_effects, base);
-        let untreated = tape.sub(outcomes, pseudo_effects);
-        let treated_mask: Vec<f32> = mask(&own, n_arms, |own, arm| own == arm && arm != control);
-        let control_mask: Vec<f32> = mask(&own, n_arms, |own, arm| own == control && arm != control);
-        let others = (n_arms - 1).max(1) as f32;
-        let cross_treated =
-            masked_squares(tape, treated, column, &treated_mask, weights, model.weight_cross_treated * scale);
-        let cross_control = masked_squares(
-            tape,
-            untreated,
-            column,
-            &control_mask,
-            weights,
-            model.weight_cross_control * scale / others,
-        );
-        [entire, cross_treated, cross_control].into_iter().fold(arms, |total, term| tape.add(total, term))
+        let across = Across { stem, outcomes, y: column, weights, scale };
+        let (controls, treated): (Vec<u32>, Vec<u32>) =
+            (0..own.len() as u32).partition(|row| own[*row as usize] as usize == control);
+        let mut total = tape.add(arms, entire);
+        if !treated.is_empty() {
+            let term = self.across_treated(tape, rows, &across, &treated, &own);
+            total = tape.add(total, term);
+        }
+        if !controls.is_empty() {
+            let term = self.across_control(tape, rows, &across, &controls);
+            total = tape.add(total, term);
+        }
+        total
     }
 }
 
-fn mask(own: &[u32], n_arms: usize, keep: impl Fn(usize, usize) -> bool) -> Vec<f32> {
-    let row = |own: &u32| {
-        let own = *own as usize;
-        (0..n_arms).map(|arm| f32::from(keep(own, arm))).collect::<Vec<_>>()
-    };
-    own.iter().flat_map(row).collect()
-}
-
-/// scale · Σ weight · (prediction − y)² where the mask is 1.
-fn masked_squares(
-    tape: &mut Tape<'_>,
-    prediction: Var,
+/// What the losses across arms take from the others.
+struct Across {
+    stem: Var,
+    outcomes: Var,
     y: Var,
-    mask: &[f32],
     weights: Var,
     scale: f32,
-) -> Var {
-    let (n_rows, n_cols) = tape.shape(prediction);
-    let mask = tape.constant(n_rows, n_cols, mask);
-    let error = tape.sub(prediction, y);
-    let error = tape.mul(error, mask);
-    let nothing = tape.constant(n_rows, n_cols, &vec![0.0; n_rows * n_cols]);
-    tape.squared_loss(error, nothing, Some(weights), scale)
+}
+
+impl Descn {
+    /// Treated rows against μ_0 + τ′_t of their own t: no other τ′ is needed.
+    fn across_treated(
+        &self,
+        tape: &mut Tape<'_>,
+        rows: &Rows<'_>,
+        across: &Across,
+        treated: &[u32],
+        own: &[u32],
+    ) -> Var {
+        let [stem, outcomes, y, weights] = across.of_rows(tape, treated);
+        let own: Vec<u32> = treated.iter().map(|row| own[*row as usize]).collect();
+        let n_shared = self.outcomes.n_shared();
+        let effect = self.pseudo_effects.factual(tape, stem, rows.treatments, &own, n_shared);
+        let base = tape.slice_cols(outcomes, self.control, 1);
+        let level = tape.add(effect, base);
+        tape.squared_loss(level, y, Some(weights), self.model.weight_cross_treated * across.scale)
+    }
+
+    /// Control rows against μ_t − τ′_t for every t.
+    fn across_control(&self, tape: &mut Tape<'_>, rows: &Rows<'_>, across: &Across, controls: &[u32]) -> Var {
+        let [stem, outcomes, y, weights] = across.of_rows(tape, controls);
+        let n_shared = self.outcomes.n_shared();
+        let effects = self.pseudo_effects.all(tape, stem, rows.treatments, n_shared);
+        let error = tape.sub(outcomes, effects);
+        let error = tape.sub(error, y);
+        let is_treated: Vec<f32> = (0..self.n_arms).map(|arm| f32::from(arm != self.control)).collect();
+        let is_treated = tape.constant(1, self.n_arms, &is_treated);
+        let error = tape.mul(error, is_treated);
+        let nothing = tape.constant(controls.len(), self.n_arms, &vec![0.0; controls.len() * self.n_arms]);
+        let scale = self.model.weight_cross_control * across.scale / (self.n_arms - 1).max(1) as f32;
+        tape.squared_loss(error, nothing, Some(weights), scale)
+    }
+}
+
+impl Across {
+    /// Stem, outcomes, y and weights of some rows.
+    fn of_rows(&self, tape: &mut Tape<'_>, rows: &[u32]) -> [Var; 4] {
+        [self.stem, self.outcomes, self.y, self.weights].map(|var| tape.gather(var, rows.iter().copied()))
+    }
 }

@@ -83,6 +83,11 @@ impl EffectHeads {
     /// τ of each row under every treatment.
     pub(super) fn all(&self, tape: &mut Tape<'_>, treatments: &Chosen, shared: usize) -> Var {
         let x = tape.features();
+        self.all_of(tape, x, treatments, shared)
+    }
+
+    /// [`all`](Self::all) for rows with the features `x`.
+    pub(super) fn all_of(&self, tape: &mut Tape<'_>, x: Var, treatments: &Chosen, shared: usize) -> Var {
         let effects = self.heads.all(tape, x, treatments, shared);
         self.without_control(tape, effects, treatments)
     }

@@ -3,7 +3,7 @@
 //!
 //! Loss: (y − (1 − t)·c − t·(c̄ + u))² + BCE(logit, 1 − t), where c̄ is c without its gradient. For several arms, u reads the
 //! vector of the row's own policy, and a control row takes that of one treated arm, by turns: with two arms this is the
-//! published loss. Cost and memory of the self-attention grow with the square of the number of features.
+//! published loss. The cost of the self-attention grows with the square of the number of features.
 
 use serde::{Deserialize, Serialize};
 
@@ -185,29 +185,21 @@ impl Efin {
             [self.query, self.key, self.value].map(|layer| tape.dense(tokens, layer, Activation::Identity));
         let key = tape.scale(key, 1.0 / (self.token_dim as f32).sqrt());
         let products = tape.matmul_nt(query, key);
-        let shares = tape.token_attention(x, products);
-        let mixed = tape.matmul(shares, value);
+        let mixed = tape.token_attention(x, products, value);
         let mixed = tape.reshape(mixed, n_rows, self.n_features * self.token_dim);
         self.control_net.forward(tape, mixed)
     }
 
     /// u and the logit of each row under the treatment asked for, which attends to the row's tokens.
     fn uplift(&self, tape: &mut Tape<'_>, asked: &[u32]) -> Var {
-        let (n_rows, n_features) = (asked.len(), self.n_features);
         let x = tape.features();
         let tokens = tape.weight(self.tokens);
         // W·(x_j·E_j) = x_j·(W·E_j): the product is the same for all rows.
         let part = tape.dense(tokens, self.from_token, Activation::Identity);
-        let part = tape.gather(part, (0..n_rows).flat_map(|_| 0..n_features as u32));
-        let column = tape.reshape(x, n_rows * n_features, 1);
-        let from_token = tape.mul(part, column);
         let parts = tape.shared(0);
-        let repeated = asked.iter().flat_map(|asked| std::iter::repeat_n(*asked, n_features));
-        let from_treatment = tape.gather(parts, repeated);
-        let joined = tape.add(from_token, from_treatment);
-        let joined = tape.activate(joined, Activation::Relu);
-        let scores = tape.dense(joined, self.score, Activation::Identity);
-        let scores = tape.reshape(scores, n_rows, n_features);
+        let from_treatment = tape.gather(parts, asked.iter().copied());
+        let score = tape.weight(self.score.weight);
+        let scores = tape.token_scores(x, part, from_treatment, score);
         let attention = tape.softmax(scores);
         let weighted = tape.mul(attention, x);
         let pooled = tape.matmul(weighted, tokens);

@@ -116,7 +116,7 @@ impl Surface for XLearner {
     fn fitted(&self, tape: &mut Tape<'_>, rows: &Rows<'_>, batch: &Batch<'_>) -> Var {
         let own: Vec<u32> = batch.pick(rows.arm).collect();
         let treated = self.treated.factual(tape, rows.treatments, &own, 0);
-        let control_side = self.control_side.all(tape, rows.treatments, self.treated.n_shared());
+        let control_side = self.control_effects(tape, rows, &own);
         tape.concat(&[treated, control_side])
     }
 
@@ -147,6 +147,22 @@ impl Surface for XLearner {
 }
 
 impl XLearner {
+    /// τ⁰ of control rows under every arm, which learns from them alone; other rows have anything.
+    fn control_effects(&self, tape: &mut Tape<'_>, rows: &Rows<'_>, own: &[u32]) -> Var {
+        let controls: Vec<u32> =
+            (0..own.len() as u32).filter(|row| own[*row as usize] as usize == self.control).collect();
+        if controls.is_empty() {
+            let n_arms = self.shares.len();
+            return tape.constant(own.len(), n_arms, &vec![0.0; own.len() * n_arms]);
+        }
+        let mut place = vec![0; own.len()];
+        controls.iter().zip(0..).for_each(|(row, number)| place[*row as usize] = number);
+        let x = tape.features();
+        let x = tape.gather(x, controls);
+        let effects = self.control_side.all_of(tape, x, rows.treatments, self.treated.n_shared());
+        tape.gather(effects, place)
+    }
+
     /// e of each row (or of all) and treatment; a policy that was never run has that of the nearest that was.
     fn blend(&self, tape: &mut Tape<'_>, treatments: &Chosen) -> Var {
         let control = self.control;

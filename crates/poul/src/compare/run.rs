@@ -13,7 +13,7 @@ use super::test_rows::{TestQuestion, TestRows};
 use crate::data::{Filter, Source};
 use crate::evaluate::{Bootstrap, Params, Readings, ValidParams};
 use crate::model::{CheckpointPlan, DEFAULT_LEARNER};
-use crate::{Checkpoint, Error, Kind, Progress, Result};
+use crate::{Checkpoint, Error, Kind, Memory, Progress, Result};
 
 /// What to compare, on what.
 pub struct ComparisonRequest<'a> {
@@ -86,6 +86,8 @@ pub fn compare(request: &ComparisonRequest<'_>, progress: &dyn Progress) -> Resu
     let mut finished: Vec<Vec<Finished>> = request.entrants.iter().map(|_| Vec::new()).collect();
     let mut failures: Vec<Failure> = Vec::new();
     for seed in &seeds {
+        // Learners with one seed share their first stage.
+        let memory = Memory::default();
         for (entrant, finished) in request.entrants.iter().zip(&mut finished) {
             if failures.iter().any(|failure| failure.label == entrant.label) {
                 continue;
@@ -94,7 +96,7 @@ pub fn compare(request: &ComparisonRequest<'_>, progress: &dyn Progress) -> Resu
                 1 => entrant.label.clone(),
                 _ => format!("{}, seed {seed}", entrant.label),
             };
-            match work.finish(entrant, *seed, &name) {
+            match work.finish(entrant, *seed, &name, &memory) {
                 Ok(own) => finished.push(own),
                 Err(error) if matches!(error.kind(), Kind::Cancelled | Kind::Output) => return Err(error),
                 Err(error) => {
@@ -143,7 +145,7 @@ struct Work<'a> {
 
 impl Work<'_> {
     /// One learner with one seed: from the checkpoint where it was finished before.
-    fn finish(&self, entrant: &Entrant, seed: u64, name: &str) -> Result<Finished> {
+    fn finish(&self, entrant: &Entrant, seed: u64, name: &str, memory: &Memory) -> Result<Finished> {
         let failed = |error| Error::other(format!("cannot store a result: {error}")).source(error);
         let settings = serde_json::to_vec(&entrant.settings).map_err(failed)?;
         let entry = format!("{}-{seed}-{:016x}", entrant.learner.name, crate::checkpoint::hash(&settings));
@@ -155,7 +157,7 @@ impl Work<'_> {
             self.progress.finish();
             return serde_json::from_slice(&bytes).map_err(|_| checkpoint.damaged_entry(&entry));
         }
-        let progress = Named { progress: self.progress, name: name.to_owned() };
+        let progress = Named { progress: self.progress, name: name.to_owned(), memory: Some(memory) };
         let Prepared { train, validation, setting, table, .. } = self.prepared;
         let trained = self.prepared.train(train, entrant.learner, &entrant.settings, seed, &progress)?;
         let effects = trained.effects.as_ref();

@@ -1,11 +1,13 @@
 //! Progress of one learner among several: its stages carry its name.
 
-use crate::{Checkpoint, Progress};
+use crate::{Checkpoint, Memory, Progress};
 
 /// Passes everything on, with a name before each stage and warning.
 pub(crate) struct Named<'a> {
     pub(crate) progress: &'a dyn Progress,
     pub(crate) name: String,
+    /// What learners on the same rows share.
+    pub(crate) memory: Option<&'a Memory>,
 }
 
 impl Progress for Named<'_> {
@@ -36,5 +38,9 @@ impl Progress for Named<'_> {
     /// None: learners of one comparison train networks of the same streams.
     fn checkpoint(&self) -> Option<&Checkpoint> {
         None
+    }
+
+    fn memory(&self) -> Option<&Memory> {
+        self.memory
     }
 }

@@ -18,17 +18,43 @@ const KEY: &str = "poul";
 const LENGTH_BYTES: usize = 8;
 /// A header longer than this is none: the limit of the format.
 const MAX_HEADER: u64 = 100_000_000;
+/// Numbers that are written at once.
+const BLOCK_VALUES: usize = 1 << 16;
 
 /// Writes a model file.
 pub(super) fn write(path: &Path, manifest: &Manifest, tensors: &[Tensor<'_>]) -> Result<()> {
-    let bytes = bytes(manifest, tensors).map_err(|error| error.file(path))?;
+    let header = header(manifest, tensors).map_err(|error| error.file(path))?;
     let mut file = AtomicFile::create(path)?;
-    file.write_all(&bytes).map_err(|error| Error::output(path, error))?;
+    write_all(&mut file, &header, tensors).map_err(|error| Error::output(path, error))?;
     file.commit()
 }
 
 /// The content of a model file.
 pub(super) fn bytes(manifest: &Manifest, tensors: &[Tensor<'_>]) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let header = header(manifest, tensors)?;
+    write_all(&mut bytes, &header, tensors)
+        .map_err(|error| Error::other(format!("cannot store the model: {error}")).source(error))?;
+    Ok(bytes)
+}
+
+/// Writes numbers block by block: a forest takes gigabytes, and should not take them again as bytes.
+fn write_all(out: &mut impl Write, header: &[u8], tensors: &[Tensor<'_>]) -> std::io::Result<()> {
+    out.write_all(header)?;
+    // Tensors of one type lie in the order of their names.
+    let mut in_order: Vec<&Tensor<'_>> = tensors.iter().collect();
+    in_order.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut block = Vec::with_capacity(4 * BLOCK_VALUES);
+    for values in in_order.iter().flat_map(|tensor| tensor.values.chunks(BLOCK_VALUES)) {
+        block.clear();
+        block.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        out.write_all(&block)?;
+    }
+    Ok(())
+}
+
+/// What comes before the numbers.
+fn header(manifest: &Manifest, tensors: &[Tensor<'_>]) -> Result<Vec<u8>> {
     let failed = |what: String| Error::other(format!("cannot store the model: {what}"));
     for tensor in tensors {
         let n_values: usize = tensor.shape.iter().product();
@@ -42,7 +68,7 @@ pub(super) fn bytes(manifest: &Manifest, tensors: &[Tensor<'_>]) -> Result<Vec<u
     }
     // One key: the order of a hash map cannot show.
     let metadata = [(KEY.to_owned(), manifest.to_text()?)].into_iter().collect();
-    let views = tensors.iter().map(|tensor| (tensor.name.as_str(), Bytes::of(tensor)));
+    let views = tensors.iter().map(|tensor| (tensor.name.as_str(), Outline(tensor)));
     safetensors::serialize(views, Some(metadata)).map_err(|error| failed(error.to_string()))
 }
 
@@ -111,33 +137,23 @@ fn not_a_model(what: &str) -> Error {
         .hint("give the file that `poul fit --out` wrote; the model comes before the data")
 }
 
-/// A tensor as little-endian bytes.
-struct Bytes<'a> {
-    shape: &'a [usize],
-    bytes: Vec<u8>,
-}
+/// A tensor's place in the file, without its numbers.
+struct Outline<'a>(&'a Tensor<'a>);
 
-impl<'a> Bytes<'a> {
-    fn of(tensor: &'a Tensor<'_>) -> Self {
-        let bytes = tensor.values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        Self { shape: &tensor.shape, bytes }
-    }
-}
-
-impl View for Bytes<'_> {
+impl View for Outline<'_> {
     fn dtype(&self) -> Dtype {
         Dtype::F32
     }
 
     fn shape(&self) -> &[usize] {
-        self.shape
+        &self.0.shape
     }
 
     fn data(&self) -> Cow<'_, [u8]> {
-        Cow::Borrowed(&self.bytes)
+        Cow::Borrowed(&[])
     }
 
     fn data_len(&self) -> usize {
-        self.bytes.len()
+        4 * self.0.values.len()
     }
 }

@@ -204,7 +204,7 @@ impl Work<'_> {
         {
             return serde_json::from_slice(&bytes).map_err(|_| checkpoint.damaged_entry(&entry));
         }
-        let progress = Named { progress: self.progress, name: name.to_owned() };
+        let progress = Named { progress: self.progress, name: name.to_owned(), memory: None };
         let judged = match self.r_loss(&settings, part, &progress) {
             Ok(r_loss) => Judged { r_loss, error: None },
             Err(error) if matches!(error.kind(), Kind::Cancelled | Kind::Output) => return Err(error),

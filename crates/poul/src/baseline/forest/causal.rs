@@ -5,9 +5,9 @@
 use super::centring::Centring;
 use super::columns::TreatmentColumns;
 use super::fitted::{FittedForest, ForestKind, Manifest, Reading};
-use super::local_moments::{LocalMoments, Solution, leaf_width};
-use super::moments::Moments;
-use super::params::{CausalParams, ForestParams, read};
+use super::local_moments::{LocalMoments, Solution, leaf_width, padded};
+use super::moments::{FULL, Moments, PLAIN};
+use super::params::{CausalParams, ForestParams, TreeParams, read};
 use super::rows::ForestRows;
 use super::tree::Tree;
 use crate::effect::{Settings, Trained, ValidTrainingData};
@@ -34,18 +34,10 @@ pub(super) fn train(
     let (mut scales, mut trees) = (Vec::new(), Vec::new());
     for (number, column) in data.outcomes.iter().enumerate() {
         let (outcome, scale) = centring.outcome(number)?;
-        let local = LocalMoments {
-            outcome: &outcome,
-            treatment: &treatment,
-            width: columns.n_columns(),
-            weight: rows.weight.as_deref(),
-            min_node: tree.min_node,
-            min_child_rows: tree.min_child_rows,
-            imbalance: tree.imbalance,
-        };
         let stage = format!("Causal forest: {}", column.name);
         let seed = seed.child("effects").index(number as u64);
-        trees.push(grow(&rows, local, &params, seed, &stage, progress)?);
+        let centred = Centred { rows: &rows, outcome: &outcome, treatment: &treatment };
+        trees.push(centred.grow(columns.n_columns(), tree, seed, &stage, progress)?);
         scales.push(scale);
     }
     let manifest = Manifest {
@@ -70,20 +62,54 @@ fn vectors(data: &ValidTrainingData<'_>, columns: &TreatmentColumns) -> Result<V
     Ok(vectors)
 }
 
-fn grow(
-    rows: &ForestRows,
-    local: LocalMoments<'_>,
-    params: &CausalParams,
-    seed: Seed,
-    stage: &str,
-    progress: &dyn Progress,
-) -> Result<Vec<Tree>> {
-    let tree = &params.tree;
-    match local.width {
-        1 => rows.grow(&Moments::<4, _>(local), tree, seed, stage, progress),
-        2..=5 => rows.grow(&Moments::<8, _>(local), tree, seed, stage, progress),
-        6..=9 => rows.grow(&Moments::<12, _>(local), tree, seed, stage, progress),
-        _ => rows.grow(&Moments::<20, _>(local), tree, seed, stage, progress),
+/// Rows with what is off, of outcome and treatment.
+struct Centred<'a> {
+    rows: &'a ForestRows,
+    outcome: &'a [f32],
+    treatment: &'a [f32],
+}
+
+impl Centred<'_> {
+    /// Grows trees on `n_columns` of treatment, in the least room that they and their labels have.
+    fn grow(
+        &self,
+        n_columns: usize,
+        tree: &TreeParams,
+        seed: Seed,
+        stage: &str,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Tree>> {
+        match (n_columns, &self.rows.weight) {
+            (1, _) => self.run::<1, 4, FULL>(n_columns, tree, seed, stage, progress),
+            (2..=3, None) => self.run::<4, 4, PLAIN>(n_columns, tree, seed, stage, progress),
+            (4..=7, None) => self.run::<8, 8, PLAIN>(n_columns, tree, seed, stage, progress),
+            (8..=11, None) => self.run::<12, 12, PLAIN>(n_columns, tree, seed, stage, progress),
+            (_, None) => self.run::<16, 20, PLAIN>(n_columns, tree, seed, stage, progress),
+            (2..=5, _) => self.run::<8, 8, FULL>(n_columns, tree, seed, stage, progress),
+            (6..=9, _) => self.run::<12, 12, FULL>(n_columns, tree, seed, stage, progress),
+            (_, _) => self.run::<16, 20, FULL>(n_columns, tree, seed, stage, progress),
+        }
+    }
+
+    fn run<const P: usize, const E: usize, const FIRST: usize>(
+        &self,
+        n_columns: usize,
+        tree: &TreeParams,
+        seed: Seed,
+        stage: &str,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Tree>> {
+        let treatment: Vec<[f32; P]> = padded(self.treatment, n_columns);
+        let local = LocalMoments {
+            outcome: self.outcome,
+            treatment: &treatment,
+            width: n_columns,
+            weight: self.rows.weight.as_deref(),
+            min_node: tree.min_node,
+            min_child_rows: tree.min_child_rows,
+            imbalance: tree.imbalance,
+        };
+        self.rows.grow(&Moments::<E, FIRST, _>(local), tree, seed, stage, progress)
     }
 }
 

@@ -37,6 +37,9 @@ pub(super) trait Criterion: Sync {
     /// is at least 0.
     fn score(&self, node: &Self::Node, left: &Self::Side, least: f64) -> Option<f64>;
 
+    /// Whether too few rows are left for the right side, with this left side and any that has more.
+    fn is_over(&self, node: &Self::Node, left: &Self::Side) -> bool;
+
     /// What is above the root.
     fn start(&self) -> Self::Above;
 

@@ -138,7 +138,7 @@ impl<const A: usize> Criterion for DivergenceSplits<'_, A> {
         Some(Parent { total, n_rows: rows.len() as f64, least, divergence })
     }
 
-    #[inline]
+    #[inline(always)]
     fn add(bin: &mut [Arm<f32>; A], row: &Labelled) {
         let arm = &mut bin[usize::from(row.arm)];
         arm[0] += 1.0;
@@ -146,18 +146,18 @@ impl<const A: usize> Criterion for DivergenceSplits<'_, A> {
         arm[2] += row.outcome;
     }
 
-    #[inline]
+    #[inline(always)]
     fn gather(side: &mut [Arm<f64>; A], bin: &[Arm<f32>; A]) {
         let sums = side.as_flattened_mut().iter_mut().zip(bin.as_flattened());
         sums.for_each(|(side, bin)| *side += f64::from(*bin));
     }
 
-    #[inline]
+    #[inline(always)]
     fn count(side: &[Arm<f64>; A]) -> f64 {
         side.iter().map(|arm| arm[0]).sum()
     }
 
-    #[inline]
+    #[inline(always)]
     fn merge(side: &mut [Arm<f64>; A], other: &[Arm<f64>; A]) {
         let sums = side.as_flattened_mut().iter_mut().zip(other.as_flattened());
         sums.for_each(|(side, other)| *side += other);
@@ -186,6 +186,10 @@ impl<const A: usize> Criterion for DivergenceSplits<'_, A> {
         let gain = apart - node.divergence;
         let normaliser = if self.params.normalize { self.normaliser(node, left) } else { 1.0 };
         Some(gain / normaliser).filter(|score| *score > least)
+    }
+
+    fn is_over(&self, node: &Parent<A>, left: &[Arm<f64>; A]) -> bool {
+        node.n_rows - Self::count(left) < node.least
     }
 
     fn start(&self) -> [f64; A] {

@@ -120,8 +120,8 @@ impl<C: Criterion> Grower<'_, C> {
             let other = rng.random_range(place..self.features.len());
             self.features.swap(place, other);
             let feature = self.features[place];
-            let column = (feature, self.bins.column(feature));
-            self.histogram.offer(self.criterion, &node, column, (rows, &self.labels), &mut best);
+            let bins = self.bins.of(feature, rows);
+            self.histogram.offer(self.criterion, &node, (feature, bins), &self.labels, &mut best);
         }
         best
     }
@@ -189,8 +189,8 @@ mod tests {
     use super::*;
     use crate::Seed;
     use crate::baseline::forest::bins::Cuts;
-    use crate::baseline::forest::local_moments::LocalMoments;
-    use crate::baseline::forest::moments::Moments;
+    use crate::baseline::forest::local_moments::{LocalMoments, padded};
+    use crate::baseline::forest::moments::{FULL, Moments};
     use crate::net::DenseRows;
 
     /// A causal tree on 400 rows, of which the last `n_filling` fill leaves.
@@ -198,6 +198,7 @@ mod tests {
         let mut rng = Seed::new(3).rng();
         let x: Vec<f32> = (0..800).map(|_| rng.random_range(-1.0..1.0)).collect();
         let treatment: Vec<f32> = (0..400).map(|row| if row % 2 == 0 { -1.0 } else { 1.0 }).collect();
+        let treatment: Vec<[f32; 1]> = padded(&treatment, 1);
         let x = DenseRows::new(&x, 2).unwrap();
         let rows: Vec<u32> = (0..400).collect();
         let bins = Bins::new(&Cuts::learn(&x, &rows), &x, &rows);
@@ -213,7 +214,7 @@ mod tests {
         let (split, estimate) = rows.split_at(400 - n_filling);
         let sample = Sample { split: split.to_vec(), estimate: (n_filling > 0).then(|| estimate.to_vec()) };
         let limits = Limits { max_depth: 0, mtry: 2 };
-        grow(&bins, &Moments::<4, _>(local), sample, limits, Seed::new(4).rng())
+        grow(&bins, &Moments::<4, FULL, _>(local), sample, limits, Seed::new(4).rng())
     }
 
     fn outcome() -> Vec<f32> {

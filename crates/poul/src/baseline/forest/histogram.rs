@@ -4,6 +4,7 @@
 
 use super::bins::MISSING;
 use super::criterion::Criterion;
+use crate::dispatch::wide;
 
 const N_BINS: usize = 256;
 /// Nodes below this size remember which bins they touched.
@@ -36,44 +37,28 @@ impl<C: Criterion> Histogram<C> {
         Self { bins: Box::new([C::EMPTY_BIN; N_BINS]), sides: Vec::new() }
     }
 
-    /// Compares the best split on one feature with the best so far. `labels` are of `rows`.
+    /// Compares the best split on one feature with the best so far. `labels` are of the rows whose bins are given.
     pub(super) fn offer(
         &mut self,
         criterion: &C,
         node: &C::Node,
-        (feature, column): (u32, &[u8]),
-        (rows, labels): (&[u32], &[C::Row]),
+        (feature, row_bins): (u32, impl Iterator<Item = u8>),
+        labels: &[C::Row],
         best: &mut Option<Split>,
     ) {
-        let mut search = Search { criterion, node, feature, best };
-        if rows.len() < SMALL_NODE {
-            let touched = self.fill_few(column, rows, labels);
-            let bins = &mut self.bins;
-            let mut take = |bin: usize| {
-                let mut side = C::EMPTY_SIDE;
-                C::gather(&mut side, &bins[bin]);
-                bins[bin] = C::EMPTY_BIN;
-                side
-            };
-            let missing = (touched[3] >> 63 == 1).then(|| take(usize::from(MISSING)));
-            let [a, b, c, d] = touched;
-            let words = [a, b, c, d & !(1 << 63)];
-            let set = (0..4).flat_map(|word| SetBits(words[word]).map(move |bit| word * 64 + bit));
-            search.run(missing, set.map(|bin| (bin, take(bin))));
+        let search = Search { criterion, node, feature, best };
+        if labels.len() < SMALL_NODE {
+            wide(search_few, (self, row_bins, labels, search));
         } else {
-            self.fill_many(column, rows, labels);
-            let sides = &self.sides;
-            let missing = Some(sides[usize::from(MISSING)]).filter(|side| C::count(side) > 0.0);
-            let used = (0..usize::from(MISSING)).filter(|bin| C::count(&sides[*bin]) > 0.0);
-            search.run(missing, used.map(|bin| (bin, sides[bin])));
+            wide(search_many, (self, row_bins, labels, search));
         }
     }
 
     /// Adds rows up and returns which bins were touched.
-    fn fill_few(&mut self, column: &[u8], rows: &[u32], labels: &[C::Row]) -> [u64; 4] {
+    #[inline(always)]
+    fn fill_few(&mut self, row_bins: impl Iterator<Item = u8>, labels: &[C::Row]) -> [u64; 4] {
         let mut touched = [0_u64; 4];
-        for (row, label) in rows.iter().zip(labels) {
-            let bin = column[*row as usize];
+        for (bin, label) in row_bins.zip(labels) {
             C::add(&mut self.bins[usize::from(bin)], label);
             touched[usize::from(bin >> 6)] |= 1 << (bin & 63);
         }
@@ -81,12 +66,13 @@ impl<C: Criterion> Histogram<C> {
     }
 
     /// Adds rows up into 64-bit sums, by way of the bins.
-    fn fill_many(&mut self, column: &[u8], rows: &[u32], labels: &[C::Row]) {
+    #[inline(always)]
+    fn fill_many(&mut self, mut row_bins: impl Iterator<Item = u8>, labels: &[C::Row]) {
         self.sides.clear();
         self.sides.resize(N_BINS, C::EMPTY_SIDE);
-        for (rows, labels) in rows.chunks(FLUSH_ROWS).zip(labels.chunks(FLUSH_ROWS)) {
-            for (row, label) in rows.iter().zip(labels) {
-                C::add(&mut self.bins[usize::from(column[*row as usize])], label);
+        for labels in labels.chunks(FLUSH_ROWS) {
+            for (label, bin) in labels.iter().zip(&mut row_bins) {
+                C::add(&mut self.bins[usize::from(bin)], label);
             }
             for (bin, side) in self.bins.iter_mut().zip(&mut self.sides) {
                 C::gather(side, bin);
@@ -96,12 +82,49 @@ impl<C: Criterion> Histogram<C> {
     }
 }
 
+/// A histogram, the bins of rows and their labels, and the search that they are for.
+type Task<'a, C, I> = (&'a mut Histogram<C>, I, &'a [<C as Criterion>::Row], Search<'a, C>);
+
+#[inline(always)]
+fn search_few<C: Criterion, I: Iterator<Item = u8>>(task: Task<'_, C, I>) {
+    let (histogram, row_bins, labels, mut search) = task;
+    let touched = histogram.fill_few(row_bins, labels);
+    let bins = &mut histogram.bins;
+    let side = |bin: usize| {
+        let mut side = C::EMPTY_SIDE;
+        C::gather(&mut side, &bins[bin]);
+        side
+    };
+    let missing = (touched[3] >> 63 == 1).then(|| side(usize::from(MISSING)));
+    let [a, b, c, d] = touched;
+    let values = set_bits([a, b, c, d & !(1 << 63)]);
+    search.run(missing, values.map(|bin| (bin, side(bin))));
+    set_bits(touched).for_each(|bin| bins[bin] = C::EMPTY_BIN);
+}
+
+#[inline(always)]
+fn search_many<C: Criterion, I: Iterator<Item = u8>>(task: Task<'_, C, I>) {
+    let (histogram, row_bins, labels, mut search) = task;
+    histogram.fill_many(row_bins, labels);
+    let sides = &histogram.sides;
+    let missing = Some(sides[usize::from(MISSING)]).filter(|side| C::count(side) > 0.0);
+    let used = (0..usize::from(MISSING)).filter(|bin| C::count(&sides[*bin]) > 0.0);
+    search.run(missing, used.map(|bin| (bin, sides[bin])));
+}
+
+/// The bits that are set in four words, lowest first.
+#[inline(always)]
+fn set_bits(words: [u64; 4]) -> impl Iterator<Item = usize> {
+    words.into_iter().enumerate().flat_map(|(word, bits)| SetBits(bits).map(move |bit| word * 64 + bit))
+}
+
 /// The bits that are set in a word, lowest first.
 struct SetBits(u64);
 
 impl Iterator for SetBits {
     type Item = usize;
 
+    #[inline(always)]
     fn next(&mut self) -> Option<usize> {
         if self.0 == 0 {
             return None;
@@ -121,6 +144,7 @@ struct Search<'a, C: Criterion> {
 
 impl<C: Criterion> Search<'_, C> {
     /// Scores the cut between every two neighbouring bins with rows; missing values go to either side.
+    #[inline(always)]
     fn run(&mut self, missing: Option<C::Side>, bins: impl Iterator<Item = (usize, C::Side)>) {
         let mut left = C::EMPTY_SIDE;
         let mut previous = None;
@@ -139,6 +163,9 @@ impl<C: Criterion> Search<'_, C> {
                 }
             }
             C::merge(&mut left, &side);
+            if self.criterion.is_over(self.node, &left) {
+                return;
+            }
             previous = Some(bin);
         }
         if missing.is_some() && previous.is_some() {
@@ -146,6 +173,7 @@ impl<C: Criterion> Search<'_, C> {
         }
     }
 
+    #[inline(always)]
     fn score(&mut self, left: &C::Side, bin: u8, missing_left: Option<bool>) {
         let least = self.best.as_ref().map_or(0.0, |best| best.score * CLEARLY_BETTER);
         if let Some(score) = self.criterion.score(self.node, left, least) {

@@ -2,7 +2,8 @@
 //! gradient of θ, leaves keep the moments of centred treatments W and outcomes Y, and θ(x) solves
 //! Σ α_i(x) (1, W_i) (Y_i − μ − W_iᵀθ) = 0 with the forest's weights α(x).
 
-use super::moments::{LABEL, Labels, Least};
+use super::moments::{FULL, Labels, Least};
+use crate::dispatch::wide;
 
 /// Most columns of a treatment.
 pub(super) const MOST_COLUMNS: usize = 16;
@@ -11,15 +12,21 @@ const RIDGE: f64 = 1e-4;
 
 /// Centred rows.
 #[derive(Clone, Copy)]
-pub(super) struct LocalMoments<'a> {
+pub(super) struct LocalMoments<'a, const P: usize> {
     pub(super) outcome: &'a [f32],
-    /// Row-major, `width` columns.
-    pub(super) treatment: &'a [f32],
+    /// `width` columns, then zeros.
+    pub(super) treatment: &'a [[f32; P]],
     pub(super) width: usize,
     pub(super) weight: Option<&'a [f32]>,
     pub(super) min_node: usize,
     pub(super) min_child_rows: usize,
     pub(super) imbalance: f64,
+}
+
+/// Rows of `width` numbers with zeros up to `P`: loops of a fixed length compile to vector instructions.
+pub(super) fn padded<const P: usize>(values: &[f32], width: usize) -> Vec<[f32; P]> {
+    let row = |values: &[f32]| std::array::from_fn(|place| values.get(place).copied().unwrap_or(0.0));
+    values.chunks_exact(width).map(row).collect()
 }
 
 /// How many numbers a leaf keeps: the means of Y, W, WY and, of WWᵀ, one triangle.
@@ -93,42 +100,19 @@ impl Solution {
     }
 }
 
-impl LocalMoments<'_> {
+impl<const P: usize> LocalMoments<'_, P> {
+    #[inline(always)]
     fn weight_of(&self, row: u32) -> f64 {
         self.weight.map_or(1.0, |weight| f64::from(weight[row as usize]))
     }
 
-    fn treatment_of(&self, row: u32) -> &[f32] {
-        &self.treatment[row as usize * self.width..][..self.width]
-    }
-
-    /// The weighted means that a leaf keeps, and the mass.
-    fn moments(&self, rows: &[u32], sums: &mut [f64]) {
-        let width = self.width;
-        sums.fill(0.0);
-        let mut mass = 0.0;
-        for row in rows {
-            let weight = self.weight_of(*row);
-            let outcome = f64::from(self.outcome[*row as usize]);
-            let treatment = self.treatment_of(*row);
-            mass += weight;
-            sums[0] += weight * outcome;
-            let mut place = 1 + 2 * width;
-            for (i, w) in treatment.iter().enumerate() {
-                let w = weight * f64::from(*w);
-                sums[1 + i] += w;
-                sums[1 + width + i] += w * outcome;
-                for other in &treatment[..=i] {
-                    sums[place] += w * f64::from(*other);
-                    place += 1;
-                }
-            }
-        }
-        sums.iter_mut().for_each(|sum| *sum /= mass);
+    #[inline(always)]
+    fn treatment_of(&self, row: u32) -> [f64; P] {
+        self.treatment[row as usize].map(f64::from)
     }
 }
 
-impl<const E: usize> Labels<E> for LocalMoments<'_> {
+impl<const P: usize, const E: usize, const FIRST: usize> Labels<E, FIRST> for LocalMoments<'_, P> {
     fn label(&self, rows: &[u32], out: &mut Vec<[f32; E]>) -> Option<Least> {
         let width = self.width;
         // With one column each side must have rows on both sides of its mean, as in the reference implementation; with
@@ -142,7 +126,7 @@ impl<const E: usize> Labels<E> for LocalMoments<'_> {
         }
         let mut room = [0.0; 1 + 2 * MOST_COLUMNS + MOST_COLUMNS * (MOST_COLUMNS + 1) / 2];
         let moments = &mut room[..leaf_width(width)];
-        self.moments(rows, moments);
+        wide(means, (self, rows, &mut *moments));
         if width == 1 {
             let [outcome, treatment, cross, square] = [moments[0], moments[1], moments[2], moments[3]];
             let variance = square - treatment * treatment;
@@ -152,17 +136,17 @@ impl<const E: usize> Labels<E> for LocalMoments<'_> {
             let effect = (cross - treatment * outcome) / variance;
             out.extend(rows.iter().map(|row| {
                 let weight = self.weight_of(*row);
-                let centred = f64::from(self.treatment[*row as usize]) - treatment;
+                let centred = f64::from(self.treatment[*row as usize][0]) - treatment;
                 let residual = f64::from(self.outcome[*row as usize]) - outcome - centred * effect;
                 let mut label = [0.0; E];
                 label[0] = 1.0;
                 label[1] = if centred > 0.0 { 1.0 } else { 0.0 };
                 label[2] = weight as f32;
-                label[LABEL] = (weight * centred * residual / variance) as f32;
+                label[FULL] = (weight * centred * residual / variance) as f32;
                 label
             }));
         } else {
-            self.label_columns(rows, moments, out);
+            wide(label_columns::<P, E, FIRST>, (self, rows, &*moments, out));
         }
         Some(Least { rows: least, of_each: of_each as f64 })
     }
@@ -170,35 +154,72 @@ impl<const E: usize> Labels<E> for LocalMoments<'_> {
     fn leaf(&self, rows: &[u32], out: &mut Vec<f32>) {
         let mut room = [0.0; 1 + 2 * MOST_COLUMNS + MOST_COLUMNS * (MOST_COLUMNS + 1) / 2];
         let moments = &mut room[..leaf_width(self.width)];
-        self.moments(rows, moments);
+        wide(means, (self, rows, &mut *moments));
         out.extend(moments.iter().map(|moment| *moment as f32));
     }
 }
 
-impl LocalMoments<'_> {
-    /// ρ = cov(W)⁻¹ (W − W̄)(Y − Ȳ − (W − W̄)ᵀθ).
-    fn label_columns<const E: usize>(&self, rows: &[u32], moments: &[f64], out: &mut Vec<[f32; E]>) {
-        let width = self.width;
-        let node = Solution::of(moments, width);
-        let mut gradient = [0.0; MOST_COLUMNS];
-        let gradient = &mut gradient[..width];
-        out.extend(rows.iter().map(|row| {
-            let weight = self.weight_of(*row);
-            let mut residual = f64::from(self.outcome[*row as usize]) - node.level;
-            for (w, effect) in self.treatment_of(*row).iter().zip(&node.effect) {
-                residual -= f64::from(*w) * effect;
-            }
-            for ((gradient, w), mean) in gradient.iter_mut().zip(self.treatment_of(*row)).zip(&node.treatment)
-            {
-                *gradient = (f64::from(*w) - mean) * residual;
-            }
-            substitute(&node.factor, width, gradient);
-            let mut label = [0.0; E];
-            (label[0], label[2]) = (1.0, weight as f32);
-            let labels = label[LABEL..].iter_mut().zip(gradient.iter());
-            labels.for_each(|(label, gradient)| *label = (weight * gradient) as f32);
-            label
-        }));
+/// The weighted means that a leaf keeps, of some rows.
+#[inline(always)]
+fn means<const P: usize>((local, rows, means): (&LocalMoments<'_, P>, &[u32], &mut [f64])) {
+    let (mut mass, mut outcomes) = (0.0, 0.0);
+    let (mut treatments, mut crosses, mut squares) = ([0.0; P], [0.0; P], [[0.0; P]; P]);
+    for row in rows {
+        let weight = local.weight_of(*row);
+        let outcome = f64::from(local.outcome[*row as usize]);
+        let treatment = local.treatment_of(*row);
+        let weighted = treatment.map(|w| weight * w);
+        mass += weight;
+        outcomes += weight * outcome;
+        treatments = std::array::from_fn(|i| treatments[i] + weighted[i]);
+        crosses = std::array::from_fn(|i| crosses[i] + weighted[i] * outcome);
+        for (squares, w) in squares.iter_mut().zip(weighted) {
+            *squares = std::array::from_fn(|i| squares[i] + w * treatment[i]);
+        }
+    }
+    let width = local.width;
+    let triangle = squares[..width].iter().enumerate().flat_map(|(i, squares)| &squares[..=i]);
+    let sums = [outcomes].into_iter().chain(treatments[..width].iter().copied());
+    let sums = sums.chain(crosses[..width].iter().copied()).chain(triangle.copied());
+    means.iter_mut().zip(sums).for_each(|(mean, sum)| *mean = sum / mass);
+}
+
+/// A node's rows, its moments, and where their labels go.
+type Labelling<'a, const P: usize, const E: usize> =
+    (&'a LocalMoments<'a, P>, &'a [u32], &'a [f64], &'a mut Vec<[f32; E]>);
+
+/// ρ = cov(W)⁻¹ ((W − W̄)(Y − Ȳ − (W − W̄)ᵀθ) − λθ): with the ridge λ of the covariance, the last term is what the first is on
+/// average.
+#[inline(always)]
+fn label_columns<const P: usize, const E: usize, const FIRST: usize>(task: Labelling<'_, P, E>) {
+    let (local, rows, moments, out) = task;
+    let width = local.width;
+    let node = Solution::of(moments, width);
+    let fixed = |values: &[f64]| std::array::from_fn(|i| values.get(i).copied().unwrap_or(0.0));
+    let (mean, effect): ([f64; P], [f64; P]) = (fixed(&node.treatment), fixed(&node.effect));
+    let mut inverse = [[0.0; P]; P];
+    for (i, row) in inverse[..width].iter_mut().enumerate() {
+        row[i] = 1.0;
+        substitute(&node.factor, width, &mut row[..width]);
+    }
+    out.reserve(rows.len());
+    for row in rows {
+        let weight = local.weight_of(*row);
+        let treatment = local.treatment_of(*row);
+        let explained: [f64; P] = std::array::from_fn(|i| treatment[i] * effect[i]);
+        let residual = f64::from(local.outcome[*row as usize]) - node.level - explained.iter().sum::<f64>();
+        let mut gradient = [0.0; P];
+        for (i, inverse) in inverse.iter().enumerate() {
+            let own = weight * ((treatment[i] - mean[i]) * residual - RIDGE * effect[i]);
+            gradient = std::array::from_fn(|j| gradient[j] + own * inverse[j]);
+        }
+        let mut label = [0.0; E];
+        label[0] = 1.0;
+        if FIRST == FULL {
+            label[2] = weight as f32;
+        }
+        label[FIRST..].iter_mut().zip(gradient).for_each(|(label, value)| *label = value as f32);
+        out.push(label);
     }
 }
 
@@ -232,6 +253,7 @@ fn substitute(factor: &[f64], n: usize, v: &mut [f64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::baseline::forest::moments::PLAIN;
     use rand::RngExt;
 
     #[test]
@@ -243,7 +265,7 @@ mod tests {
         let rows: Vec<u32> = (0..200).filter(|row| row % 3 != 0).collect();
         let local = LocalMoments {
             outcome: &outcome,
-            treatment: &treatment,
+            treatment: &padded::<4>(&treatment, 3),
             width: 3,
             weight: Some(&weight),
             min_node: 5,
@@ -251,7 +273,7 @@ mod tests {
             imbalance: 0.0,
         };
         let mut leaf = Vec::new();
-        Labels::<8>::leaf(&local, &rows, &mut leaf);
+        Labels::<4, PLAIN>::leaf(&local, &rows, &mut leaf);
         assert_eq!(leaf.len(), leaf_width(3));
         let moments: Vec<f64> = leaf.iter().map(|value| f64::from(*value)).collect();
         let solution = Solution::of(&moments, 3);
@@ -264,7 +286,43 @@ mod tests {
         assert!(residuals.iter().all(|residual| residual.abs() < 1e-3), "{residuals:?}");
         // Gradients vanish too, wherever a row is.
         let mut labels: Vec<[f32; 8]> = Vec::new();
-        local.label(&rows, &mut labels).unwrap();
-        assert!(labels.iter().all(|label| label[LABEL..].iter().all(|value| value.abs() < 1e-2)));
+        Labels::<8, FULL>::label(&local, &rows, &mut labels).unwrap();
+        assert!(labels.iter().all(|label| label[FULL..].iter().all(|value| value.abs() < 1e-2)));
+    }
+
+    /// Splits count on it. A column that hardly varies is where the ridge matters.
+    #[test]
+    fn labels_of_a_node_add_up_to_nothing() {
+        let mut rng = crate::Seed::new(2).rng();
+        let column = |row: usize, column: usize| if column == 2 && row > 1 { 0.0 } else { 1.0 };
+        let mut number = || rng.random_range(-1.0..1.0_f32);
+        let treatment: Vec<f32> = (0..600).map(|place| number() * column(place / 3, place % 3)).collect();
+        let outcome: Vec<f32> = (0..200).map(|_| number()).collect();
+        let weight: Vec<f32> = (0..200).map(|_| 1.5 + number()).collect();
+        let rows: Vec<u32> = (0..200).collect();
+        let treatment = padded::<4>(&treatment, 3);
+        let mut local = LocalMoments {
+            outcome: &outcome,
+            treatment: &treatment,
+            width: 3,
+            weight: None,
+            min_node: 5,
+            min_child_rows: 0,
+            imbalance: 0.0,
+        };
+        let adds_up = |labels: &[&[f32]]| {
+            for place in 0..3 {
+                let sum: f64 = labels.iter().map(|label| f64::from(label[place])).sum();
+                let size: f64 = labels.iter().map(|label| f64::from(label[place].abs())).sum();
+                assert!(size > 0.1 && sum.abs() < 1e-6 * size, "{sum} of {size}");
+            }
+        };
+        let mut plain: Vec<[f32; 4]> = Vec::new();
+        Labels::<4, PLAIN>::label(&local, &rows, &mut plain).unwrap();
+        adds_up(&plain.iter().map(|label| &label[PLAIN..]).collect::<Vec<_>>());
+        local.weight = Some(&weight);
+        let mut full: Vec<[f32; 8]> = Vec::new();
+        Labels::<8, FULL>::label(&local, &rows, &mut full).unwrap();
+        adds_up(&full.iter().map(|label| &label[FULL..]).collect::<Vec<_>>());
     }
 }

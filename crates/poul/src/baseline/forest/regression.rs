@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::bins::Bins;
 use super::grow::{Limits, grow};
-use super::moments::{LABEL, Labels, Least, Moments};
+use super::moments::{FULL, Labels, Least, Moments};
 use super::sampling::{Sampling, Units};
 use super::tree::Tree;
 use crate::{Error, Progress, Result, Seed};
@@ -41,7 +41,7 @@ impl Regression<'_> {
     }
 
     fn run<const E: usize>(&self, seed: Seed, stage: &str, progress: &dyn Progress) -> Result<Vec<f32>> {
-        let criterion = Moments::<E, _>(*self);
+        let criterion = Moments::<E, FULL, _>(*self);
         // Honest leaves matter though predictions are out of bag: where splits chase noise, leaves that share it carry it
         // into residuals, and noise in the expected treatment shrinks effects.
         let sampling = Sampling { fraction: self.fraction, honesty: self.honesty, group_trees: 1 };
@@ -74,12 +74,12 @@ impl Regression<'_> {
 
     fn predict(&self, trees: &[(Tree, Vec<u64>)], mean: &[f64], first: usize, out: &mut [f32]) {
         let (width, n_rows) = (self.width, out.len() / self.width);
-        let rows = self.bins.transposed(first..first + n_rows);
+        let rows = self.bins.rows(first..first + n_rows);
         let mut sums = vec![0.0_f64; out.len()];
         let mut counts = vec![0_u32; n_rows];
         let mut leaves = vec![0_u32; n_rows];
         for (tree, seen) in trees {
-            tree.leaves_of(&rows, self.bins.n_features(), &mut leaves);
+            tree.leaves_of(rows, self.bins.n_features(), &mut leaves);
             for (row, leaf) in leaves.iter().enumerate() {
                 let number = first + row;
                 if (seen[number / 64] >> (number % 64)) & 1 == 0 {
@@ -122,7 +122,7 @@ impl Regression<'_> {
     }
 }
 
-impl<const E: usize> Labels<E> for Regression<'_> {
+impl<const E: usize> Labels<E, FULL> for Regression<'_> {
     fn label(&self, rows: &[u32], out: &mut Vec<[f32; E]>) -> Option<Least> {
         let least = (self.imbalance * rows.len() as f64).ceil().max(self.min_leaf as f64);
         if (rows.len() as f64) < 2.0 * least {
@@ -135,7 +135,7 @@ impl<const E: usize> Labels<E> for Regression<'_> {
             let mut label = [0.0; E];
             (label[0], label[2]) = (1.0, weight);
             let target = &self.target[*row as usize * self.width..][..self.width];
-            for ((label, value), mean) in label[LABEL..].iter_mut().zip(target).zip(&mean) {
+            for ((label, value), mean) in label[FULL..].iter_mut().zip(target).zip(&mean) {
                 *label = weight * (f64::from(*value) - mean) as f32;
             }
             label

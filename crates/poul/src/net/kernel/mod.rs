@@ -11,3 +11,4 @@ pub(super) mod few_rows;
 pub(super) mod product;
 pub(super) mod rowwise;
 mod special;
+pub(super) mod token_scores;

@@ -1,6 +1,7 @@
 //! Cross-fitting of m: each row is predicted by a model that was fitted without its fold.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::net::RowSource;
 use crate::nuisance::Folds;
@@ -12,6 +13,7 @@ use super::model::{OutcomeModel, Pool};
 use super::network::{PolicyTarget, Shape};
 use super::params::{OutcomeKind, OutcomeLoss, OutcomeParams, ValidOutcomeParams};
 use super::problem::{ExtraRows, OutcomeProblem};
+use super::remembered::fingerprint;
 use super::stored::OutcomeModels;
 
 /// One row in so many is held out for early stopping.
@@ -34,7 +36,7 @@ pub struct OutcomeFit {
 ///
 /// With one fold the model is fitted and applied on all rows. Every tenth unit (cluster, or row) of a training part is
 /// held out and training stops by its loss, unless the schedule has no patience; extra rows are never held out, as m is
-/// needed on the experiment's.
+/// needed on the experiment's. A fit that is in the memory of `progress` is not fitted again.
 pub fn fit_outcome(
     problem: &OutcomeProblem<'_>,
     folds: &Folds,
@@ -43,7 +45,23 @@ pub fn fit_outcome(
     progress: &dyn Progress,
 ) -> Result<OutcomeFit> {
     problem.check(folds)?;
-    let params = &params.0;
+    let Some(memory) = progress.memory() else { return fit(problem, folds, params, seed, progress) };
+    let fingerprint = fingerprint(problem, folds, params, seed)?;
+    if let Some(known) = memory.recall::<OutcomeFit>(fingerprint) {
+        return Ok(OutcomeFit::clone(&known));
+    }
+    let fit = fit(problem, folds, params, seed, progress)?;
+    memory.keep(fingerprint, Arc::new(fit.clone()));
+    Ok(fit)
+}
+
+fn fit(
+    problem: &OutcomeProblem<'_>,
+    folds: &Folds,
+    ValidOutcomeParams(params): &ValidOutcomeParams,
+    seed: Seed,
+    progress: &dyn Progress,
+) -> Result<OutcomeFit> {
     let (n_rows, n_outcomes, fitted) = (problem.x.n_rows(), problem.losses.len(), problem.fitted());
     let mut predicted = vec![0.0; n_rows * n_outcomes];
     for (outcome, values) in problem.given {

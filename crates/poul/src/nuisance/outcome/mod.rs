@@ -8,6 +8,7 @@ mod model;
 mod network;
 pub(super) mod params;
 pub(super) mod problem;
+mod remembered;
 mod stored;
 
 pub use cross_fit::{OutcomeFit, cross_fit, fit_outcome};
