@@ -55,33 +55,33 @@ kernels! {
     /// Adds what comes back, given the gradient of y.
     fn token_score_gradients(scored: Scored<'_>, dy: &[f32], gradients: &mut ScoreGradients) {
         let Scored { n, turned, x, own, w } = scored;
-        let strips = n.div_ceil(WIDTH);
-        let zeros = vec![[0.0; WIDTH]; strips];
-        let (mut keys, mut back, mut dx) = (zeros.clone(), zeros.clone(), zeros);
+        let wide = n.next_multiple_of(WIDTH);
+        let zeros = vec![0.0; wide];
+        let (mut keys, mut back, mut dx) = (zeros.clone(), zeros.clone(), zeros.clone());
+        // What comes back to the inside of relu, and its output times dy.
+        let (mut moved, mut acted) = (zeros.clone(), zeros);
         let rows = x.chunks_exact(n).zip(own.chunks_exact(w.len())).zip(dy.chunks_exact(n));
         let outs = gradients.own.chunks_exact_mut(w.len()).zip(gradients.x.chunks_exact_mut(n));
         for (((x, own), dy), (own_back, x_back)) in rows.zip(outs) {
-            keys.as_flattened_mut()[..n].copy_from_slice(x);
-            back.as_flattened_mut()[..n].copy_from_slice(dy);
-            dx.fill([0.0; WIDTH]);
-            let columns = turned.chunks_exact(strips).zip(gradients.turned.chunks_exact_mut(strips));
+            keys[..n].copy_from_slice(x);
+            back[..n].copy_from_slice(dy);
+            dx.fill(0.0);
+            let columns = turned.as_flattened().chunks_exact(wide);
+            let columns = columns.zip(gradients.turned.as_flattened_mut().chunks_exact_mut(wide));
             let each = own.iter().zip(own_back).zip(w.iter().zip(&mut gradients.w));
             for (((own, own_back), (w, dw)), (p, dp)) in each.zip(columns) {
-                let (mut own_sum, mut w_sum) = ([0.0; WIDTH], [0.0; WIDTH]);
-                for strip in 0..strips {
-                    let (x, p, dy) = (keys[strip], p[strip], back[strip]);
-                    let inside: Strip = std::array::from_fn(|i| x[i] * p[i] + own);
-                    let moved: Strip = std::array::from_fn(|i| if inside[i] > 0.0 { dy[i] * w } else { 0.0 });
-                    w_sum = std::array::from_fn(|i| w_sum[i] + dy[i] * positive(inside[i]));
-                    own_sum = std::array::from_fn(|i| own_sum[i] + moved[i]);
-                    let (old_p, old_x) = (dp[strip], dx[strip]);
-                    dp[strip] = std::array::from_fn(|i| old_p[i] + moved[i] * x[i]);
-                    dx[strip] = std::array::from_fn(|i| old_x[i] + moved[i] * p[i]);
+                let inputs = keys.iter().zip(p).zip(&back);
+                for ((moved, acted), ((x, p), dy)) in moved.iter_mut().zip(&mut acted).zip(inputs) {
+                    let inside = x * p + own;
+                    *moved = if inside > 0.0 { dy * w } else { 0.0 };
+                    *acted = dy * positive(inside);
                 }
-                *own_back += total(&own_sum);
-                *dw += total(&w_sum);
+                dp.iter_mut().zip(&moved).zip(&keys).for_each(|((dp, moved), x)| *dp += moved * x);
+                dx.iter_mut().zip(&moved).zip(p).for_each(|((dx, moved), p)| *dx += moved * p);
+                *own_back += total(&moved);
+                *dw += total(&acted);
             }
-            x_back.copy_from_slice(&dx.as_flattened()[..n]);
+            x_back.copy_from_slice(&dx[..n]);
         }
     }
 }
