@@ -60,6 +60,8 @@ def main():
     parser.add_argument("--limit", type=pathlib.Path, help="the bench_engine example, for the limit of `paper`")
     arguments = parser.parse_args()
     binary = arguments.binary.resolve()
+    if not binary.exists():
+        sys.exit(f"there is no {binary}: build it by `cargo build --release --workspace --bin poul`")
     with tempfile.TemporaryDirectory(prefix="poul-scale-") as temporary:
         folder = arguments.folder or pathlib.Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)

@@ -39,6 +39,19 @@ impl Digest {
         self.bytes(text.as_bytes());
     }
 
+    /// Numbers with how many they are.
+    pub(crate) fn values<T: bytemuck::NoUninit>(&mut self, values: &[T]) {
+        let bytes: &[u8] = bytemuck::cast_slice(values);
+        self.number(bytes.len() as u64);
+        self.bytes(bytes);
+    }
+
+    /// Numbers where there are any; no numbers are told apart from none given.
+    pub(crate) fn optional_values<T: bytemuck::NoUninit>(&mut self, values: Option<&[T]>) {
+        self.number(u64::from(values.is_some()));
+        self.values(values.unwrap_or_default());
+    }
+
     /// The length of a file, its ends and samples between them; all of it where it is short.
     pub(crate) fn file(&mut self, path: &Path, n_bytes: u64) -> Result<()> {
         let failed = |error| Error::read(path, error);
@@ -83,6 +96,10 @@ impl Digest {
         }
     }
 
+    pub(crate) fn value(&self) -> u128 {
+        self.0
+    }
+
     pub(crate) fn hex(&self) -> String {
         format!("{:032x}", self.0)
     }
@@ -98,6 +115,24 @@ mod tests {
         let mut digest = Digest::new();
         digest.bytes(b"a");
         assert_eq!(digest.hex(), "d228cb696f1a8caf78912b704e4a8964");
+    }
+
+    #[test]
+    fn neighbouring_numbers_do_not_run_together() {
+        let of = |parts: &[Option<&[f32]>]| {
+            let mut digest = Digest::new();
+            parts.iter().for_each(|part| digest.optional_values(*part));
+            digest.value()
+        };
+        let all = std::collections::BTreeSet::from([
+            of(&[Some(&[1.0, 2.0, 3.0]), None]),
+            of(&[None, Some(&[1.0, 2.0, 3.0])]),
+            of(&[Some(&[1.0, 2.0]), Some(&[3.0])]),
+            of(&[Some(&[1.0, 3.0, 2.0]), None]),
+            of(&[Some(&[1.0, 2.0, 3.0]), Some(&[])]),
+            of(&[Some(&[1.0, 2.0, -3.0]), None]),
+        ]);
+        assert_eq!(all.len(), 6);
     }
 
     #[test]

@@ -31,6 +31,7 @@ pub use budget::Budget;
 pub use dataset::Dataset;
 pub use encoder::{Encoder, EncoderFit, EncoderParams, Unseen, ValidEncoderParams};
 pub use filter::Filter;
+pub(crate) use fingerprint::Digest;
 pub use kind::ColumnKind;
 pub use labels::Labels;
 pub use matrix::{Matrix, MatrixBuilder};

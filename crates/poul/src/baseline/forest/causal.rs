@@ -36,8 +36,9 @@ pub(super) fn train(
         let (outcome, scale) = centring.outcome(number)?;
         let stage = format!("Causal forest: {}", column.name);
         let seed = seed.child("effects").index(number as u64);
-        let centred = Centred { rows: &rows, outcome: &outcome, treatment: &treatment };
-        trees.push(centred.grow(columns.n_columns(), tree, seed, &stage, progress)?);
+        let (rows, outcome, treatment, n_columns) = (&rows, &outcome, &treatment, columns.n_columns());
+        let forest = Growing { rows, outcome, treatment, n_columns, tree, seed, stage: &stage, progress };
+        trees.push(forest.grow()?);
         scales.push(scale);
     }
     let manifest = Manifest {
@@ -62,54 +63,47 @@ fn vectors(data: &ValidTrainingData<'_>, columns: &TreatmentColumns) -> Result<V
     Ok(vectors)
 }
 
-/// Rows with what is off, of outcome and treatment.
-struct Centred<'a> {
+/// The forest of one outcome, about to be grown.
+struct Growing<'a> {
     rows: &'a ForestRows,
+    /// Centred.
     outcome: &'a [f32],
+    /// Centred, `n_columns` for each row.
     treatment: &'a [f32],
+    n_columns: usize,
+    tree: &'a TreeParams,
+    seed: Seed,
+    stage: &'a str,
+    progress: &'a dyn Progress,
 }
 
-impl Centred<'_> {
-    /// Grows trees on `n_columns` of treatment, in the least room that they and their labels have.
-    fn grow(
-        &self,
-        n_columns: usize,
-        tree: &TreeParams,
-        seed: Seed,
-        stage: &str,
-        progress: &dyn Progress,
-    ) -> Result<Vec<Tree>> {
-        match (n_columns, &self.rows.weight) {
-            (1, _) => self.run::<1, 4, FULL>(n_columns, tree, seed, stage, progress),
-            (2..=3, None) => self.run::<4, 4, PLAIN>(n_columns, tree, seed, stage, progress),
-            (4..=7, None) => self.run::<8, 8, PLAIN>(n_columns, tree, seed, stage, progress),
-            (8..=11, None) => self.run::<12, 12, PLAIN>(n_columns, tree, seed, stage, progress),
-            (_, None) => self.run::<16, 20, PLAIN>(n_columns, tree, seed, stage, progress),
-            (2..=5, _) => self.run::<8, 8, FULL>(n_columns, tree, seed, stage, progress),
-            (6..=9, _) => self.run::<12, 12, FULL>(n_columns, tree, seed, stage, progress),
-            (_, _) => self.run::<16, 20, FULL>(n_columns, tree, seed, stage, progress),
+impl Growing<'_> {
+    /// Grows trees in the least room that rows and their labels have.
+    fn grow(&self) -> Result<Vec<Tree>> {
+        match (self.n_columns, &self.rows.weight) {
+            (1, _) => self.run::<1, 4, FULL>(),
+            (2..=3, None) => self.run::<4, 4, PLAIN>(),
+            (4..=7, None) => self.run::<8, 8, PLAIN>(),
+            (8..=11, None) => self.run::<12, 12, PLAIN>(),
+            (_, None) => self.run::<16, 20, PLAIN>(),
+            (2..=5, _) => self.run::<8, 8, FULL>(),
+            (6..=9, _) => self.run::<12, 12, FULL>(),
+            (_, _) => self.run::<16, 20, FULL>(),
         }
     }
 
-    fn run<const P: usize, const E: usize, const FIRST: usize>(
-        &self,
-        n_columns: usize,
-        tree: &TreeParams,
-        seed: Seed,
-        stage: &str,
-        progress: &dyn Progress,
-    ) -> Result<Vec<Tree>> {
-        let treatment: Vec<[f32; P]> = padded(self.treatment, n_columns);
+    fn run<const P: usize, const E: usize, const FIRST: usize>(&self) -> Result<Vec<Tree>> {
+        let treatment: Vec<[f32; P]> = padded(self.treatment, self.n_columns);
         let local = LocalMoments {
             outcome: self.outcome,
             treatment: &treatment,
-            width: n_columns,
+            width: self.n_columns,
             weight: self.rows.weight.as_deref(),
-            min_node: tree.min_node,
-            min_child_rows: tree.min_child_rows,
-            imbalance: tree.imbalance,
+            min_node: self.tree.min_node,
+            min_child_rows: self.tree.min_child_rows,
+            imbalance: self.tree.imbalance,
         };
-        self.rows.grow(&Moments::<E, FIRST, _>(local), tree, seed, stage, progress)
+        self.rows.grow(&Moments::<E, FIRST, _>(local), self.tree, self.seed, self.stage, self.progress)
     }
 }
 

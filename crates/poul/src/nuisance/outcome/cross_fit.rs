@@ -13,7 +13,7 @@ use super::model::{OutcomeModel, Pool};
 use super::network::{PolicyTarget, Shape};
 use super::params::{OutcomeKind, OutcomeLoss, OutcomeParams, ValidOutcomeParams};
 use super::problem::{ExtraRows, OutcomeProblem};
-use super::remembered::fingerprint;
+use super::remembered::digest;
 use super::stored::OutcomeModels;
 
 /// One row in so many is held out for early stopping.
@@ -46,12 +46,12 @@ pub fn fit_outcome(
 ) -> Result<OutcomeFit> {
     problem.check(folds)?;
     let Some(memory) = progress.memory() else { return fit(problem, folds, params, seed, progress) };
-    let fingerprint = fingerprint(problem, folds, params, seed)?;
-    if let Some(known) = memory.recall::<OutcomeFit>(fingerprint) {
+    let digest = digest(problem, folds, params, seed)?;
+    if let Some(known) = memory.recall::<OutcomeFit>(digest) {
         return Ok(OutcomeFit::clone(&known));
     }
     let fit = fit(problem, folds, params, seed, progress)?;
-    memory.keep(fingerprint, Arc::new(fit.clone()));
+    memory.keep(digest, Arc::new(fit.clone()));
     Ok(fit)
 }
 

@@ -1,8 +1,8 @@
-//! The fingerprint of a fit of m: everything that decides its bits.
+//! The digest of a fit of m: everything that decides its bits.
 
 use super::params::{OutcomeParams, ValidOutcomeParams};
 use super::problem::{ExtraRows, OutcomeProblem};
-use crate::memory::Fingerprint;
+use crate::data::Digest;
 use crate::net::RowSource;
 use crate::nuisance::Folds;
 use crate::{Error, Result, Seed};
@@ -10,48 +10,48 @@ use crate::{Error, Result, Seed};
 /// Rows that are copied out at once.
 const BLOCK_ROWS: usize = 4096;
 
-pub(super) fn fingerprint(
+pub(super) fn digest(
     problem: &OutcomeProblem<'_>,
     folds: &Folds,
     ValidOutcomeParams(params): &ValidOutcomeParams,
     seed: Seed,
-) -> Result<Fingerprint> {
+) -> Result<u128> {
     // Named one by one, so that what is added to a problem cannot be forgotten here.
     let OutcomeProblem { x, outcomes, losses, weight, cluster, given, policy, extra } = *problem;
     let text = |params: &OutcomeParams| serde_json::to_vec(&(params, losses));
     let failed = |error| Error::other(format!("cannot describe the outcome model: {error}")).source(error);
-    let mut fingerprint = Fingerprint::new();
-    fingerprint.add(&[seed.value(), folds.n_folds as u64]);
-    fingerprint.add(&text(params).map_err(failed)?);
-    fingerprint.add(&folds.of_row);
-    add_rows(&mut fingerprint, x);
-    fingerprint.add(outcomes);
-    fingerprint.add_optional(weight);
-    fingerprint.add_optional(cluster);
-    fingerprint.add_optional(policy);
+    let mut digest = Digest::new();
+    digest.values(&[seed.value(), folds.n_folds as u64]);
+    digest.values(&text(params).map_err(failed)?);
+    digest.values(&folds.of_row);
+    add_rows(&mut digest, x);
+    digest.values(outcomes);
+    digest.optional_values(weight);
+    digest.optional_values(cluster);
+    digest.optional_values(policy);
     for (outcome, values) in given {
-        fingerprint.add(&[*outcome as u64]);
-        fingerprint.add(values);
+        digest.values(&[*outcome as u64]);
+        digest.values(values);
     }
-    fingerprint.add(&[given.len() as u64, u64::from(extra.is_some())]);
+    digest.values(&[given.len() as u64, u64::from(extra.is_some())]);
     if let Some(ExtraRows { x, outcomes, weight, cluster }) = extra {
-        add_rows(&mut fingerprint, x);
-        fingerprint.add(outcomes);
-        fingerprint.add_optional(weight);
-        fingerprint.add_optional(cluster);
+        add_rows(&mut digest, x);
+        digest.values(outcomes);
+        digest.optional_values(weight);
+        digest.optional_values(cluster);
     }
-    Ok(fingerprint)
+    Ok(digest.value())
 }
 
-fn add_rows(fingerprint: &mut Fingerprint, x: &dyn RowSource) {
+fn add_rows(digest: &mut Digest, x: &dyn RowSource) {
     let (n_rows, n_cols) = (x.n_rows(), x.n_cols());
-    fingerprint.add(&[n_rows as u64, n_cols as u64]);
+    digest.values(&[n_rows as u64, n_cols as u64]);
     let mut block = vec![0.0; BLOCK_ROWS.min(n_rows) * n_cols];
     for first in (0..n_rows).step_by(BLOCK_ROWS) {
         let rows: Vec<u32> = (first as u32..(first + BLOCK_ROWS).min(n_rows) as u32).collect();
         let block = &mut block[..rows.len() * n_cols];
         x.copy_rows(&rows, block);
-        fingerprint.add(block);
+        digest.values(block);
     }
 }
 
