@@ -42,7 +42,7 @@ fn main() -> Result<()> {
     let mut args = words.iter().map(|arg| arg.parse::<f64>().unwrap_or(0.3));
     let seconds = args.next().unwrap_or(0.3);
     let n_repetitions = args.next().unwrap_or(7.0) as usize;
-    let n_shards = args.next().unwrap_or(4.0) as usize;
+    let n_shards = args.next().unwrap_or(2.0) as usize;
     println!("{:>5} {:>5} {:>7} {:>12} {:>12} {:>8}", "p", "stage", "threads", "rows/s", "limit", "share");
     for n_features in [723, 100] {
         let data = Data::new(n_features);
@@ -69,7 +69,7 @@ fn limit(n_features: usize, n_outcomes: usize) -> Result<()> {
         for n_threads in [1, 2] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build();
             let pool = pool.map_err(|error| poul::Error::other(error.to_string()))?;
-            let mut products = Products::paper(n_features, n_outcomes, stage, 4);
+            let mut products = Products::paper(n_features, n_outcomes, stage, 2);
             let run = || {
                 products.run();
                 Ok(())
@@ -91,7 +91,7 @@ fn measure(
 ) -> Result<(f64, f64)> {
     let (network, layout) = Method::new(data, stage)?;
     let adam = AdamParams { learning_rate: 1e-4, ..Default::default() }.check()?;
-    let shape = TrainerParams { n_shards, ..Default::default() };
+    let shape = TrainerParams { shard_rows: BATCH.div_ceil(n_shards), ..Default::default() };
     let mut trainer = Trainer::new(layout, adam, shape, Seed::new(3407))?;
     let source = DenseRows::new(&data.features, data.n_features)?;
     let mut products = Products::new(data.n_features, stage, n_shards);
@@ -219,10 +219,12 @@ struct Products {
 }
 
 /// y = x·w forward; dw = xᵀ·y and dx = y·wᵀ back.
+#[derive(Clone)]
 struct Layer {
     shape: [usize; 3],
     x: Vec<f32>,
-    w: Vec<f32>,
+    /// The same for all shards, as in training.
+    w: Arc<[f32]>,
     y: Vec<f32>,
     dw: Vec<f32>,
     dx: Option<Vec<f32>>,
@@ -233,7 +235,7 @@ impl Products {
         let n_out = if stage == 1 { 1 } else { WIDTH };
         let n_rows = BATCH.div_ceil(n_shards);
         Self {
-            shards: (0..n_shards).map(|_| stack(n_rows, &[n_features, 256, 128, n_out], false)).collect(),
+            shards: copies(stack(n_rows, &[n_features, 256, 128, n_out], false), n_shards),
             treatment: if stage == 1 { Vec::new() } else { stack(N_POLICIES, &[WIDTH, 64, WIDTH], true) },
         }
     }
@@ -242,18 +244,20 @@ impl Products {
     fn paper(n_features: usize, n_outcomes: usize, stage: usize, n_shards: usize) -> Self {
         let n_out = if stage == 1 { 1 } else { 16 };
         let n_rows = BATCH.div_ceil(n_shards);
-        let shard = || {
-            let mut layers = stack(n_rows, &[n_features, n_outcomes * 128], false);
-            layers.extend((0..n_outcomes).flat_map(|_| stack(n_rows, &[128, 64, n_out], true)));
-            layers
-        };
-        Self { shards: (0..n_shards).map(|_| shard()).collect(), treatment: Vec::new() }
+        let mut layers = stack(n_rows, &[n_features, n_outcomes * 128], false);
+        layers.extend((0..n_outcomes).flat_map(|_| stack(n_rows, &[128, 64, n_out], true)));
+        Self { shards: copies(layers, n_shards), treatment: Vec::new() }
     }
 
     fn run(&mut self) {
         self.treatment.iter_mut().for_each(Layer::run);
         self.shards.par_iter_mut().with_max_len(1).for_each(|layers| layers.iter_mut().for_each(Layer::run));
     }
+}
+
+/// Shards with matrices of their own but for the weights.
+fn copies(layers: Vec<Layer>, n_shards: usize) -> Vec<Vec<Layer>> {
+    vec![layers; n_shards]
 }
 
 fn stack(n_rows: usize, widths: &[usize], dx_first: bool) -> Vec<Layer> {
@@ -265,7 +269,7 @@ impl Layer {
     fn new([n, k, m]: [usize; 3], has_dx: bool) -> Self {
         let numbers = |n: usize| (0..n).map(|i| (i * 7919 % 1000) as f32 / 1000.0 - 0.5).collect::<Vec<_>>();
         let (x, w, y, dw) = (numbers(n * k), numbers(k * m), numbers(n * m), vec![0.0; k * m]);
-        Self { shape: [n, k, m], x, w, y, dw, dx: has_dx.then(|| vec![0.0; n * k]) }
+        Self { shape: [n, k, m], x, w: w.into(), y, dw, dx: has_dx.then(|| vec![0.0; n * k]) }
     }
 
     fn run(&mut self) {

@@ -51,7 +51,7 @@ fn train(times: usize) -> Result<()> {
     let group = layout.group("m");
     let widths = [N_FEATURES, 128, 64, 1];
     let mlp = Mlp::new(&mut layout, "m", &widths, Activation::Elu, Init::Uniform, group).dropout(0.2);
-    let shape = TrainerParams { n_shards: 4, ..TrainerParams::default() };
+    let shape = TrainerParams::default();
     let adam = AdamParams::default().check()?;
     let mut trainer = Trainer::new(layout.finish()?, adam, shape, Seed::new(1))?;
     let network = Regression { mlp, outcome: &outcome };

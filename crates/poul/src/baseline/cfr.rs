@@ -19,13 +19,13 @@ pub(super) struct CfrParams {
     pub(super) network: RepresentationParams,
     /// The distance between arms. Default `wasserstein`.
     pub(super) imbalance: Imbalance,
-    /// Weight of the distance. Default 1; at least 0.
+    /// Weight of the distance. Default 0.3; at least 0.
     pub(super) alpha: f32,
 }
 
 impl Default for CfrParams {
     fn default() -> Self {
-        Self { network: RepresentationParams::default(), imbalance: Imbalance::Wasserstein, alpha: 1.0 }
+        Self { network: RepresentationParams::default(), imbalance: Imbalance::Wasserstein, alpha: 0.3 }
     }
 }
 

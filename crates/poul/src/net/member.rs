@@ -27,7 +27,7 @@ pub(super) struct Member {
     loss: Result<f64>,
 }
 
-/// The rows of a batch are split into a fixed number of these.
+/// Part of the rows of a batch; those that a small batch does not need are empty.
 pub(super) struct Shard {
     pub(super) workspace: Workspace,
     loss: Result<f64>,
@@ -43,7 +43,7 @@ pub(super) struct StepRows<'s> {
 }
 
 impl Member {
-    pub(super) fn new(layout: &Layout, seed: Seed, n_shards: usize, has_average: bool) -> Self {
+    pub(super) fn new(layout: &Layout, seed: Seed, has_average: bool) -> Self {
         let weights = layout.init(seed.child("weights"));
         let zeros = vec![0.0; weights.len()];
         Self {
@@ -54,10 +54,17 @@ impl Member {
             weights,
             n_updates: vec![0; layout.segments().len()],
             shared: Workspace::default(),
-            shards: (0..n_shards).map(|_| Shard { workspace: Workspace::default(), loss: Ok(0.0) }).collect(),
+            shards: Vec::new(),
             reduced: Vec::new(),
             norms: Vec::new(),
             loss: Ok(0.0),
+        }
+    }
+
+    /// Makes room for a batch of so many shards.
+    pub(super) fn reserve_shards(&mut self, n_shards: usize) {
+        while self.shards.len() < n_shards {
+            self.shards.push(Shard { workspace: Workspace::default(), loss: Ok(0.0) });
         }
     }
 

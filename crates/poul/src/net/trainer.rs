@@ -1,4 +1,5 @@
-//! Training: every member of an ensemble takes a step on the same batch, split into a fixed number of shards.
+//! Training: every member of an ensemble takes a step on the same batch, split into shards of
+//! at most so many rows.
 //!
 //! A step is: features gathered (once for all members) beside the shared parts; members × shards there and back; the
 //! shared parts back; the update. Nothing depends on how many threads there are, so neither do the bits.
@@ -16,14 +17,15 @@ use crate::{Error, Result, Seed};
 pub struct TrainerParams {
     /// Networks trained side by side, each with its own start and dropout. Default 1; at least 1.
     pub n_members: usize,
-    /// Parts that a batch is split into, each computed by one thread. Part of the result: more shards suit more
-    /// cores, and change the last bits. Default 4; 1 to 256.
-    pub n_shards: usize,
+    /// Most rows of a shard, the part of a batch that one thread computes: a batch is split evenly into as few as that
+    /// allows, whatever the number of threads. Part of the result: fewer rows suit more cores, make products slower,
+    /// and change the last bits. Default 256; at least 1.
+    pub shard_rows: usize,
 }
 
 impl Default for TrainerParams {
     fn default() -> Self {
-        Self { n_members: 1, n_shards: 4 }
+        Self { n_members: 1, shard_rows: 256 }
     }
 }
 
@@ -33,6 +35,7 @@ pub struct Trainer {
     pub(super) optimizer: Adam,
     pub(super) members: Vec<Member>,
     pub(super) n_steps: u64,
+    shard_rows: usize,
     features: Vec<f32>,
     losses: Vec<f64>,
 }
@@ -40,17 +43,18 @@ pub struct Trainer {
 impl Trainer {
     /// Members at their start; member k starts from `seed.index(k)`, however many there are.
     pub fn new(layout: Layout, optimizer: Adam, params: TrainerParams, seed: Seed) -> Result<Self> {
-        let TrainerParams { n_members, n_shards } = params;
+        let TrainerParams { n_members, shard_rows } = params;
         if n_members == 0 {
             return Err(Error::usage("`n_members` is 0").hint("it must be at least 1"));
         }
-        if !(1..=256).contains(&n_shards) {
-            return Err(Error::usage(format!("`n_shards` is {n_shards}")).hint("it must be 1 to 256"));
+        if shard_rows == 0 {
+            return Err(Error::usage("`shard_rows` is 0").hint("it must be at least 1"));
         }
         let has_average = optimizer.params.average.is_some();
-        let member = |index| Member::new(&layout, seed.index(index as u64), n_shards, has_average);
+        let member = |index| Member::new(&layout, seed.index(index as u64), has_average);
         let members = (0..n_members).map(member).collect();
-        Ok(Self { layout, optimizer, members, n_steps: 0, features: Vec::new(), losses: Vec::new() })
+        let (features, losses) = (Vec::new(), Vec::new());
+        Ok(Self { layout, optimizer, members, n_steps: 0, shard_rows, features, losses })
     }
 
     /// One step on the rows of a batch; gives each member's loss before the step.
@@ -71,10 +75,12 @@ impl Trainer {
         network: &dyn Network,
     ) -> Result<Option<f64>> {
         check_rows(rows, source)?;
-        let Self { layout, optimizer, members, n_steps, features, losses } = self;
+        let Self { layout, optimizer, members, n_steps, shard_rows, features, losses } = self;
         let (layout, step) = (&*layout, *n_steps + 1);
         let n_features = source.n_cols();
-        let n_shard_rows = rows.len().div_ceil(members[0].shards.len()).max(1);
+        let n_shards = rows.len().div_ceil(*shard_rows).max(1);
+        let n_shard_rows = rows.len().div_ceil(n_shards).max(1);
+        members.iter_mut().for_each(|member| member.reserve_shards(n_shards));
         features.resize(rows.len() * n_features, 0.0);
         rayon::join(
             || {

@@ -175,8 +175,8 @@ fn shards_add_up_to_the_whole_batch() {
     let (mut uplift, layout) = Uplift::new();
     uplift.g = uplift.g.clone().dropout(0.0);
     let rows = batches(1).next().unwrap();
-    let run = |n_shards| {
-        let shape = TrainerParams { n_shards, ..TrainerParams::default() };
+    let run = |shard_rows| {
+        let shape = TrainerParams { shard_rows, ..TrainerParams::default() };
         // With beta2 = 0 and a large epsilon the step is proportional to the gradient.
         let params =
             AdamParams { beta1: 0.0, beta2: 0.0, epsilon: 1e3, learning_rate: 1e3, ..Default::default() };
@@ -187,13 +187,13 @@ fn shards_add_up_to_the_whole_batch() {
             trainer.weights(0).iter().zip(&before).map(|(after, before)| after - before).collect();
         (loss, moved)
     };
-    let (loss, whole) = run(1);
+    let (loss, whole) = run(rows.len());
     let largest = whole.iter().fold(0.0_f32, |top, moved| top.max(moved.abs()));
-    for n_shards in [2, 3, 7, 150] {
-        let (other_loss, other) = run(n_shards);
+    for shard_rows in [rows.len() / 2, rows.len() / 3, 7, 1] {
+        let (other_loss, other) = run(shard_rows);
         assert!((loss - other_loss).abs() < 1e-6);
         for (whole, other) in whole.iter().zip(&other) {
-            assert!((whole - other).abs() < 1e-4 * largest, "{n_shards} shards: {whole} against {other}");
+            assert!((whole - other).abs() < 1e-4 * largest, "shards of {shard_rows}: {whole} against {other}");
         }
     }
 }
@@ -223,7 +223,7 @@ fn steps_follow_a_plain_optimiser() {
         ..Default::default()
     };
     let optimizer = params.check().unwrap().group(slow, GroupRule { rate_factor: 0.5, weight_decay: 0.0 });
-    let one_shard = TrainerParams { n_members: 1, n_shards: 1 };
+    let one_shard = TrainerParams { n_members: 1, shard_rows: 1 };
     let mut trainer = Trainer::new(layout.clone(), optimizer, one_shard, Seed::new(2)).unwrap();
     let features = [0.0];
     let source = DenseRows::new(&features, 1).unwrap();
