@@ -4,7 +4,7 @@
 //! g = ḡ + (g − ḡ) gives predictions p₀ = ḡᵀ(h − e_h) and p₁ = (g − ḡ)ᵀ(h − e_h). Differences between rows are the first to
 //! be overfitted, most of all where one outcome of several is noisier than the others, as they share one early stopping.
 //! Slopes are themselves noisy where effects are small, so both have a normal prior: that of p₀ says that effects are
-//! right, that of p₁ that half of what sets rows apart is. Where effects are plain, the prior does not matter.
+//! right, that of p₁ that a quarter of what sets rows apart is. Where effects are plain, the prior does not matter.
 
 use super::objective::{Target, Training};
 use super::r_loss::predictions;
@@ -13,8 +13,8 @@ use crate::net::{Dense, Layout, RowSource, predict};
 use crate::nuisance::SomeRows;
 
 /// Mean of the prior of each slope, and its standard deviation.
-const PRIOR: [f64; 2] = [1.0, 0.5];
-const PRIOR_SD: f64 = 0.5;
+const PRIOR: [f64; 2] = [1.0, 0.25];
+const PRIOR_SD: f64 = 0.35;
 /// Slopes beyond these are a sign of something else than size.
 const LEAST: [f64; 2] = [0.0, 0.02];
 const MOST: f64 = 2.0;
@@ -112,16 +112,7 @@ fn slopes(training: &Training<'_>, rows: &[u32], whole: &[f64], average: &[f64],
         };
         terms.push(Term { parts: [p0, p - p0], error, curvature, weight });
     }
-    // Squared errors are in units of their variance, which makes them a log-likelihood too.
-    let unit = match training.target {
-        Target::Residual(_) => {
-            let mass: f64 = terms.iter().map(|term| term.weight).sum();
-            terms.iter().map(|term| term.weight * term.error.powi(2)).sum::<f64>()
-                / mass.max(f64::MIN_POSITIVE)
-        }
-        Target::Binary { .. } => 1.0,
-    };
-    posterior(&terms, unit.max(f64::MIN_POSITIVE))
+    posterior(&terms)
 }
 
 /// A held-out row.
@@ -133,23 +124,49 @@ struct Term {
     weight: f64,
 }
 
-/// One Newton step from slopes of 1, which for squares is the solution.
-fn posterior(terms: &[Term], unit: f64) -> Slopes {
-    let precision = 1.0 / (PRIOR_SD * PRIOR_SD);
-    let mut score = PRIOR.map(|mean| precision * (mean - 1.0));
-    let mut information = [[precision, 0.0], [0.0, precision]];
+/// The prior times what held-out rows say of the slopes: one Newton step from 1, which for squares is the solution, with
+/// the sandwich A⁻¹BA⁻¹ for its variance. Where a row's noise grows with its prediction, as that of spending does, A alone
+/// would be far too sure.
+fn posterior(terms: &[Term]) -> Slopes {
+    let (mut score, mut curved, mut noise) = ([0.0; 2], [[0.0; 2]; 2], [[0.0; 2]; 2]);
     for Term { parts, error, curvature, weight } in terms {
         for i in 0..2 {
-            score[i] += weight * error * parts[i] / unit;
+            score[i] += weight * error * parts[i];
             for j in 0..2 {
-                information[i][j] += weight * curvature * parts[i] * parts[j] / unit;
+                curved[i][j] += weight * curvature * parts[i] * parts[j];
+                noise[i][j] += weight * error.powi(2) * parts[i] * parts[j];
             }
         }
     }
-    let [[a, b], [c, d]] = information;
+    // A part that is 0 for all rows says nothing of its slope.
+    let least = f64::EPSILON * (noise[0][0] + noise[1][1]);
+    noise[0][0] += least;
+    noise[1][1] += least;
+    let of_noise = if least > 0.0 { product(curved, inverse(noise)) } else { [[0.0; 2]; 2] };
+    let mut precision = product(of_noise, curved);
+    let mut pull = times(of_noise, score);
+    for i in 0..2 {
+        precision[i][i] += PRIOR_SD.powi(-2);
+        pull[i] += (PRIOR[i] - 1.0) * PRIOR_SD.powi(-2);
+    }
+    let step = times(inverse(precision), pull);
+    let slope = |i: usize| (1.0 + step[i]).clamp(LEAST[i], MOST);
+    Slopes { average: slope(0), rows: slope(1) }
+}
+
+type Pair = [[f64; 2]; 2];
+
+fn inverse([[a, b], [c, d]]: Pair) -> Pair {
     let determinant = a * d - b * c;
-    let slope = |i: usize, step: f64| (1.0 + step / determinant).clamp(LEAST[i], MOST);
-    Slopes { average: slope(0, d * score[0] - b * score[1]), rows: slope(1, a * score[1] - c * score[0]) }
+    [[d / determinant, -b / determinant], [-c / determinant, a / determinant]]
+}
+
+fn product(a: Pair, b: Pair) -> Pair {
+    a.map(|row| [row[0] * b[0][0] + row[1] * b[1][0], row[0] * b[0][1] + row[1] * b[1][1]])
+}
+
+fn times(a: Pair, v: [f64; 2]) -> [f64; 2] {
+    a.map(|row| row[0] * v[0] + row[1] * v[1])
 }
 
 #[cfg(test)]
@@ -174,11 +191,24 @@ mod tests {
 
     #[test]
     fn plain_slopes_are_found_and_unsure_ones_are_the_prior() {
-        let sure = posterior(&terms(20_000, [0.9, 0.3], 1.0), 1.0);
+        let sure = posterior(&terms(20_000, [0.9, 0.3], 1.0));
         assert!((sure.average - 0.9).abs() < 0.03 && (sure.rows - 0.3).abs() < 0.03, "{sure:?}");
-        let unsure = posterior(&terms(200, [0.9, 0.3], 1e-3), 1.0);
-        assert!((unsure.average - 1.0).abs() < 0.05 && (unsure.rows - 0.5).abs() < 0.05, "{unsure:?}");
-        let absurd = posterior(&terms(20_000, [-3.0, 9.0], 1.0), 1.0);
+        let unsure = posterior(&terms(200, [0.9, 0.3], 1e-3));
+        assert!((unsure.average - 1.0).abs() < 0.05 && (unsure.rows - PRIOR[1]).abs() < 0.05, "{unsure:?}");
+        let absurd = posterior(&terms(20_000, [-3.0, 9.0], 1.0));
         assert_eq!((absurd.average, absurd.rows), (LEAST[0], MOST));
+    }
+
+    #[test]
+    fn noise_that_grows_with_predictions_makes_slopes_less_sure() {
+        let even = terms(400, [1.0, 1.0], 0.3);
+        let mass: f64 = even.iter().map(|term| term.parts[1].powi(2)).sum::<f64>() / even.len() as f64;
+        let mut uneven = terms(400, [1.0, 1.0], 0.3);
+        // As much noise in all, more where p₁ is large.
+        uneven.iter_mut().for_each(|term| term.error *= (term.parts[1].powi(2) / mass).sqrt());
+        let far = |terms: &[Term]| (posterior(terms).rows - PRIOR[1]).abs();
+        assert!(far(&uneven) < 0.8 * far(&even), "{} against {}", far(&uneven), far(&even));
+        let Slopes { average, rows } = posterior(&terms(50, [1.0, 1.0], 0.0));
+        assert!((average - PRIOR[0]).abs() < 1e-9 && (rows - PRIOR[1]).abs() < 1e-9, "{average}, {rows}");
     }
 }

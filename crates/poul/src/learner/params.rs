@@ -169,7 +169,7 @@ pub struct TrainingParams {
     pub decay_delta: f32,
     /// Start of the atoms' deviations, relative to the shared part. Default 0.3; at least 0.
     pub delta_start: f32,
-    /// Penalty on the gates through which features enter g, in units of sd(effect) / √rows. Default 2.5; 0: no gates.
+    /// Penalty on the gates through which features enter g, in units of sd(effect) / √rows. Default 1.75; 0: no gates.
     pub gate_penalty: f32,
     /// Whether effects of an outcome are scaled by the slope of held-out residuals on them. Default true.
     pub calibrate: bool,
@@ -202,7 +202,7 @@ impl Default for TrainingParams {
             decay_phi: 0.3,
             decay_delta: 0.5,
             delta_start: 0.3,
-            gate_penalty: 2.5,
+            gate_penalty: 1.75,
             calibrate: true,
             member_rows: MemberRows::All,
             outcome_training: OutcomeTraining::Own,

@@ -70,7 +70,7 @@ pub fn default_space(learner: &Learner) -> Result<Space> {
         return Space::parse(&table([
             ("training.learning_rate", json!([1e-3, 2e-3, 4e-3])),
             ("training.decay_g", json!([0.3, 1.0, 3.0])),
-            ("training.gate_penalty", json!([0.0, 1.0, 2.5, 5.0])),
+            ("training.gate_penalty", json!([0.0, 1.0, 1.75, 3.0])),
             ("model.dropout", json!([0.1, 0.2, 0.4])),
             ("model.effect_dim", json!([8, 16, 32])),
         ]));
