@@ -193,7 +193,10 @@ fn shards_add_up_to_the_whole_batch() {
         let (other_loss, other) = run(shard_rows);
         assert!((loss - other_loss).abs() < 1e-6);
         for (whole, other) in whole.iter().zip(&other) {
-            assert!((whole - other).abs() < 1e-4 * largest, "shards of {shard_rows}: {whole} against {other}");
+            assert!(
+                (whole - other).abs() < 1e-4 * largest,
+                "shards of {shard_rows}: {whole} against {other}"
+            );
         }
     }
 }
