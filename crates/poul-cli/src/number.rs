@@ -13,6 +13,20 @@ pub(crate) fn count(n: u64) -> String {
     text
 }
 
+/// So many a second: a decimal where they are few.
+pub(crate) fn rate(rate: f64) -> String {
+    if rate < 10.0 { format!("{rate:.1}") } else { count(rate as u64) }
+}
+
+/// `90` → `90 s`, `1500` → `25 min`.
+pub(crate) fn duration(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds < 120.0 => format!("{seconds:.0} s"),
+        seconds if seconds < 7200.0 => format!("{:.0} min", seconds / 60.0),
+        seconds => format!("{:.1} h", seconds / 3600.0),
+    }
+}
+
 /// Four significant digits, without an exponent where the number is of everyday size.
 pub(crate) fn significant(x: f64) -> String {
     if x == 0.0 || !x.is_finite() {
@@ -39,6 +53,16 @@ pub(crate) fn percent(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn slow_and_long_work_is_told_in_fitting_units() {
+        assert_eq!(rate(0.72), "0.7");
+        assert_eq!(rate(1234.5), "1,234");
+        assert_eq!(
+            (duration(90.4), duration(1500.0), duration(9000.0)),
+            ("90 s".into(), "25 min".into(), "2.5 h".into())
+        );
+    }
 
     #[test]
     fn numbers_read_well() {

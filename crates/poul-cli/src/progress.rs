@@ -56,11 +56,12 @@ impl Stage {
         let mut line = format!("{}: {} ", self.name, crate::number::count(done));
         if let Some(total) = self.bar.length() {
             let left = total.saturating_sub(done) as f64 / rate.max(1e-9);
-            line += &format!("of {} {}, at most {left:.0} s left", crate::number::count(total), self.unit);
+            let (total, left) = (crate::number::count(total), crate::number::duration(left));
+            line += &format!("of {total} {}, at most {left} left", self.unit);
         } else {
             line += &self.unit;
         }
-        line += &format!(", {} {}/s", crate::number::count(rate as u64), self.unit);
+        line += &format!(", {} {}/s", crate::number::rate(rate), self.unit);
         if self.remark.is_empty() { line } else { format!("{line}, {}", self.remark) }
     }
 }
