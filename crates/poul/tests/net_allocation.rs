@@ -79,7 +79,7 @@ fn steps_reuse_their_buffers() {
         mlp: Mlp::new(&mut layout, "g", &[10, 1], Activation::Relu, Init::Uniform, group),
     };
     let adam = AdamParams { clip_norm: Some(1.0), average: Some(0.9), ..Default::default() };
-    let shape = TrainerParams { n_members: 2, ..Default::default() };
+    let shape = TrainerParams { n_members: 2, shard_rows: 16 };
     let layout = layout.finish().unwrap();
     let mut trainer = Trainer::new(layout, adam.check().unwrap(), shape, Seed::new(1)).unwrap();
     let rows: Vec<u32> = (0..64).rev().collect();

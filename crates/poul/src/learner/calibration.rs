@@ -138,8 +138,8 @@ fn posterior(terms: &[Term]) -> Slopes {
             }
         }
     }
-    // A part that is 0 for all rows says nothing of its slope.
-    let least = f64::EPSILON * (noise[0][0] + noise[1][1]);
+    // A part that is 0 for all rows says nothing of its slope, nor do a row or two tell both slopes apart.
+    let least = 1e-9 * (noise[0][0] + noise[1][1]);
     noise[0][0] += least;
     noise[1][1] += least;
     let of_noise = if least > 0.0 { product(curved, inverse(noise)) } else { [[0.0; 2]; 2] };
@@ -210,5 +210,25 @@ mod tests {
         assert!(far(&uneven) < 0.8 * far(&even), "{} against {}", far(&uneven), far(&even));
         let Slopes { average, rows } = posterior(&terms(50, [1.0, 1.0], 0.0));
         assert!((average - PRIOR[0]).abs() < 1e-9 && (rows - PRIOR[1]).abs() < 1e-9, "{average}, {rows}");
+    }
+
+    #[test]
+    fn parts_that_cannot_be_told_apart_have_finite_slopes() {
+        for size in [1e-6, 1.0, 1e6] {
+            for error in [0.0, 1e-3, 2.0] {
+                let row = Term {
+                    parts: [0.3 * size, 0.7 * size],
+                    error: error * size,
+                    curvature: 1.0,
+                    weight: 1.0,
+                };
+                let Slopes { average, rows } = posterior(&[row]);
+                assert!(average.is_finite() && rows.is_finite(), "{size}, {error}: {average}, {rows}");
+                // What one row says moves both by the same rule: along its parts.
+                let (a, b) = (average - PRIOR[0], rows - PRIOR[1]);
+                let is_clamped = average == LEAST[0] || average == MOST || rows == LEAST[1] || rows == MOST;
+                assert!(is_clamped || (0.7 * a - 0.3 * b).abs() < 0.02, "{size}, {error}: {a}, {b}");
+            }
+        }
     }
 }

@@ -69,13 +69,16 @@ impl Network for Uplift {
     }
 }
 
-/// Batches of 100 out of 700 rows, in an order that is not the rows' own.
+/// Batches of 100 out of 700 rows, every sixth of 30, in an order that is not the rows' own.
 fn batches(n_steps: usize) -> impl Iterator<Item = Vec<u32>> {
-    (0..n_steps).map(|step| (0..100).map(|i| ((step * 100 + i) * 263 % N_ROWS) as u32).collect())
+    let n_rows = |step: usize| if step % 6 == 5 { 30 } else { 100 };
+    (0..n_steps)
+        .map(move |step| (0..n_rows(step)).map(|i| ((step * 100 + i) * 263 % N_ROWS) as u32).collect())
 }
 
 fn trainer(layout: &Layout, params: AdamParams, n_members: usize) -> Trainer {
-    let shape = TrainerParams { n_members, ..TrainerParams::default() };
+    // Four shards, two of a short batch.
+    let shape = TrainerParams { n_members, shard_rows: 25 };
     Trainer::new(layout.clone(), params.check().unwrap(), shape, Seed::new(3407)).unwrap()
 }
 
