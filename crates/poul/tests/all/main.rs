@@ -20,6 +20,7 @@ mod learner_poul;
 mod learner_treatment;
 mod learners_contract;
 mod model_file;
+mod net_attention;
 mod net_gradients;
 mod net_training;
 mod nuisance_outcome;
