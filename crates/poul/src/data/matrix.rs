@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use super::budget::Budget;
+use super::gather::gather_rows;
 use super::scratch::{Scratch, ScratchWriter};
 use crate::{Error, Result};
 
@@ -92,11 +93,7 @@ impl Matrix {
     /// Copies rows by number. Those that cannot be read are NaN, and [`failure`](Self::failure) tells why.
     pub(crate) fn copy_rows(&self, rows: &[u32], out: &mut [f32]) {
         match &self.store {
-            Store::Memory(values) => {
-                for (out, row) in out.chunks_exact_mut(self.width).zip(rows) {
-                    out.copy_from_slice(&values[*row as usize * self.width..][..self.width]);
-                }
-            }
+            Store::Memory(values) => gather_rows(values, self.width, rows, |row| row as usize, out),
             Store::Scratch(scratch) => {
                 if let Err(error) = self.read_rows(scratch, rows, out) {
                     out.fill(f32::NAN);

@@ -2,6 +2,7 @@
 
 use super::layout::Layout;
 use super::tape::{Tape, Var};
+use crate::data::gather_rows;
 use crate::{Error, Result};
 
 /// A network: a function from rows to a loss (in training) or to outputs (in prediction).
@@ -129,9 +130,7 @@ impl RowSource for DenseRows<'_> {
     }
 
     fn copy_rows(&self, rows: &[u32], out: &mut [f32]) {
-        for (out, row) in out.chunks_exact_mut(self.n_cols).zip(rows) {
-            out.copy_from_slice(&self.values[*row as usize * self.n_cols..][..self.n_cols]);
-        }
+        gather_rows(self.values, self.n_cols, rows, |row| row as usize, out);
     }
 }
 

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::gradients::Gradients;
 use super::kernel::adam::{AdamStep, adam, average, sum_of_squares};
-use super::kernel::elementwise::add;
+use super::kernel::elementwise::{add, sum};
 use super::layout::Layout;
 use super::member::{Member, Shard};
 use super::optimizer::Adam;
@@ -122,16 +122,14 @@ fn adam_step(
 
 /// Adds up a stretch of the gradient of a segment that some source has reached.
 fn sum_block(shared: &Workspace, shards: &[Shard], segment: usize, range: Range<usize>, sums: &mut [f32]) {
-    let mut is_empty = true;
-    for source in sources(shared, shards).filter(|source| source.written[segment]) {
-        let gradient = &source.weights[range.clone()];
-        if is_empty {
-            sums.copy_from_slice(gradient);
-        } else {
-            add(gradient, sums);
-        }
-        is_empty = false;
+    let written = sources(shared, shards).filter(|source| source.written[segment]);
+    let mut gradients = written.map(|source| &source.weights[range.clone()]);
+    match (gradients.next(), gradients.next()) {
+        (Some(first), Some(second)) => sum(first, second, sums),
+        (Some(only), None) => sums.copy_from_slice(only),
+        (None, _) => sums.fill(0.0),
     }
+    gradients.for_each(|gradient| add(gradient, sums));
 }
 
 /// Whether the step has a gradient for a segment.

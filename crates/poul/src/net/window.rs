@@ -9,6 +9,7 @@ use std::thread::Scope;
 use rand::seq::SliceRandom;
 
 use super::batch::RowSource;
+use crate::data::gather_rows;
 use crate::{Error, Result, Rng};
 
 /// Rows that are always read together: about a megabyte of many features.
@@ -44,10 +45,8 @@ impl RowSource for Window {
     }
 
     fn copy_rows(&self, rows: &[u32], out: &mut [f32]) {
-        for (out, row) in out.chunks_exact_mut(self.n_cols).zip(rows) {
-            let place = self.places[*row as usize] as usize;
-            out.copy_from_slice(&self.values[place * self.n_cols..][..self.n_cols]);
-        }
+        let place = |row: u32| self.places[row as usize] as usize;
+        gather_rows(&self.values, self.n_cols, rows, place, out);
     }
 }
 

@@ -83,11 +83,11 @@ kernels! {
     /// dx += dy · f′(x), with y = f(x).
     fn unary_gradient(f: Unary, x: &[f32], y: &[f32], dy: &[f32], dx: &mut [f32]) {
         match f {
-            Unary::Relu => chain(x, y, dy, dx, |_, y, dy| if y > 0.0 { dy } else { 0.0 }),
-            Unary::Elu => chain(x, y, dy, dx, |_, y, dy| if y > 0.0 { dy } else { dy * (y + 1.0) }),
-            Unary::Tanh => chain(x, y, dy, dx, |_, y, dy| dy * (1.0 - y * y)),
-            Unary::Sigmoid => chain(x, y, dy, dx, |_, y, dy| dy * y * (1.0 - y)),
-            Unary::Softplus => chain(x, y, dy, dx, |_, y, dy| dy * (1.0 - exp(-y))),
+            Unary::Relu => chain(x, y, dy, dx, |_, y, dy| relu_gradient(dy, y)),
+            Unary::Elu => chain(x, y, dy, dx, |_, y, dy| elu_gradient(dy, y)),
+            Unary::Tanh => chain(x, y, dy, dx, |_, y, dy| tanh_gradient(dy, y)),
+            Unary::Sigmoid => chain(x, y, dy, dx, |_, y, dy| sigmoid_gradient(dy, y)),
+            Unary::Softplus => chain(x, y, dy, dx, |_, y, dy| softplus_gradient(dy, y)),
             Unary::Exp => chain(x, y, dy, dx, |_, y, dy| dy * y),
             Unary::Log => chain(x, y, dy, dx, |x, _, dy| dy / x),
             Unary::Square => chain(x, y, dy, dx, |x, _, dy| dy * 2.0 * x),
@@ -117,11 +117,23 @@ kernels! {
     fn activation_gradient(activation: Activation, y: &[f32], dy: &mut [f32]) {
         match activation {
             Activation::Identity => {}
-            Activation::Relu => update(dy, y, |dy, y| if y > 0.0 { dy } else { 0.0 }),
-            Activation::Elu => update(dy, y, |dy, y| if y > 0.0 { dy } else { dy * (y + 1.0) }),
-            Activation::Tanh => update(dy, y, |dy, y| dy * (1.0 - y * y)),
-            Activation::Sigmoid => update(dy, y, |dy, y| dy * y * (1.0 - y)),
-            Activation::Softplus => update(dy, y, |dy, y| dy * (1.0 - exp(-y))),
+            Activation::Relu => update(dy, y, relu_gradient),
+            Activation::Elu => update(dy, y, elu_gradient),
+            Activation::Tanh => update(dy, y, tanh_gradient),
+            Activation::Sigmoid => update(dy, y, sigmoid_gradient),
+            Activation::Softplus => update(dy, y, softplus_gradient),
+        }
+    }
+
+    /// The same, with the bias's gradient, the sums of the columns of dy, added to `db` in the same pass.
+    fn biased_activation_gradient(activation: Activation, y: &[f32], dy: &mut [f32], db: &mut [f32]) {
+        match activation {
+            Activation::Identity => update_and_sum(dy, y, db, |dy, _| dy),
+            Activation::Relu => update_and_sum(dy, y, db, relu_gradient),
+            Activation::Elu => update_and_sum(dy, y, db, elu_gradient),
+            Activation::Tanh => update_and_sum(dy, y, db, tanh_gradient),
+            Activation::Sigmoid => update_and_sum(dy, y, db, sigmoid_gradient),
+            Activation::Softplus => update_and_sum(dy, y, db, softplus_gradient),
         }
     }
 
@@ -169,6 +181,13 @@ kernels! {
         }
     }
 
+    /// y = a + b.
+    fn sum(a: &[f32], b: &[f32], y: &mut [f32]) {
+        for ((y, a), b) in y.iter_mut().zip(a).zip(b) {
+            *y = a + b;
+        }
+    }
+
     /// y += x.
     fn add(x: &[f32], y: &mut [f32]) {
         for (y, x) in y.iter_mut().zip(x) {
@@ -181,6 +200,35 @@ kernels! {
 fn relu(x: f32) -> f32 {
     // Written so that NaN stays NaN: a diverging network must not look healthy.
     if x < 0.0 { 0.0 } else { x }
+}
+
+/// dy or a zero of its sign. A choice between dy and 0 in place would become a masked store ("leave it, or store 0"),
+/// for which some processors take tens of cycles: it was 3 % of a training step.
+#[inline(always)]
+fn relu_gradient(dy: f32, y: f32) -> f32 {
+    const SIGN: u32 = 1 << 31;
+    f32::from_bits(dy.to_bits() & if y > 0.0 { u32::MAX } else { SIGN })
+}
+
+/// A factor is chosen, not a value, for the same reason.
+#[inline(always)]
+fn elu_gradient(dy: f32, y: f32) -> f32 {
+    dy * if y > 0.0 { 1.0 } else { y + 1.0 }
+}
+
+#[inline(always)]
+fn tanh_gradient(dy: f32, y: f32) -> f32 {
+    dy * (1.0 - y * y)
+}
+
+#[inline(always)]
+fn sigmoid_gradient(dy: f32, y: f32) -> f32 {
+    dy * y * (1.0 - y)
+}
+
+#[inline(always)]
+fn softplus_gradient(dy: f32, y: f32) -> f32 {
+    dy * (1.0 - exp(-y))
 }
 
 #[inline(always)]
@@ -201,6 +249,16 @@ fn chain(x: &[f32], y: &[f32], dy: &[f32], dx: &mut [f32], f: impl Fn(f32, f32, 
 fn update(y: &mut [f32], x: &[f32], f: impl Fn(f32, f32) -> f32) {
     for (y, x) in y.iter_mut().zip(x) {
         *y = f(*y, *x);
+    }
+}
+
+#[inline(always)]
+fn update_and_sum(y: &mut [f32], x: &[f32], sums: &mut [f32], f: impl Fn(f32, f32) -> f32) {
+    for (y, x) in y.chunks_exact_mut(sums.len()).zip(x.chunks_exact(sums.len())) {
+        for ((y, x), sum) in y.iter_mut().zip(x).zip(&mut *sums) {
+            *y = f(*y, *x);
+            *sum += *y;
+        }
     }
 }
 

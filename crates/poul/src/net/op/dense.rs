@@ -1,12 +1,13 @@
 //! Dense layers and matrix products.
 
 use super::{Back, Op};
-use crate::net::kernel::elementwise::{Activation, activate, activation_gradient};
+use crate::net::kernel::elementwise::{
+    Activation, activate, activation_gradient, biased_activation_gradient,
+};
 use crate::net::kernel::few_rows::{FEW_ROWS, multiply_few};
 use crate::net::kernel::product::{
     Matrix, column_input_gradient, column_weight_gradient, multiply, multiply_column,
 };
-use crate::net::kernel::rowwise::col_sums;
 use crate::net::layout::Dense;
 use crate::net::tape::{Tape, Var};
 
@@ -95,10 +96,19 @@ impl Tape<'_> {
 
 impl Back<'_, '_> {
     pub(super) fn dense(&mut self, x: Var, layer: Dense, activation: Activation, dy: &mut [f32]) {
-        activation_gradient(activation, self.output(), dy);
+        let (layout, y) = (self.inputs.setting.layout, self.output());
+        match layer.bias {
+            Some(bias) => {
+                let (db, accumulate) = self.gradients.weight_slot(layout, bias);
+                if !accumulate {
+                    db.fill(0.0);
+                }
+                biased_activation_gradient(activation, y, dy, db);
+            }
+            None => activation_gradient(activation, y, dy),
+        }
         let (n_rows, n_in) = (self.inputs.node(x).n_rows, self.inputs.node(x).n_cols);
         let n_out = self.inputs.graph.nodes[self.index].n_cols;
-        let layout = self.inputs.setting.layout;
         let x_values = self.value(x);
         let (dw, accumulate) = self.gradients.weight_slot(layout, layer.weight);
         if n_out == 1 {
@@ -106,10 +116,6 @@ impl Back<'_, '_> {
         } else {
             let x_transposed = Matrix::new(x_values, n_rows, n_in).transpose();
             multiply(x_transposed, Matrix::new(dy, n_rows, n_out), dw, accumulate);
-        }
-        if let Some(bias) = layer.bias {
-            let (db, accumulate) = self.gradients.weight_slot(layout, bias);
-            col_sums(dy, db, accumulate);
         }
         let w = self.inputs.weight(layer.weight);
         if let Some((dx, accumulate)) = self.slot(x) {
