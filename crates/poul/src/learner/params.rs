@@ -159,7 +159,8 @@ pub struct TrainingParams {
     pub patience: usize,
     /// Share of the units held out for the validation R-loss. Default 0.125; in [0, 0.5].
     pub validation_share: f64,
-    /// Weight decay of g. Default 1; at least 0.
+    /// Weight decay of g, for passes of 64 batches as all decays: longer ones decay less per step, so that a pass shrinks
+    /// weights as much however many rows there are. Default 1; at least 0.
     pub decay_g: f32,
     /// Weight decay of ρ. Default 0.3; at least 0.
     pub decay_rho: f32,

@@ -9,6 +9,11 @@ use super::trainer::Trainer;
 use super::window::{self, Windows};
 use crate::{Error, Progress, Result, Seed};
 
+/// Steps of a pass for which decay is given: 32,768 rows by 512.
+const DECAY_STEPS: f32 = 64.0;
+/// Most that decay grows by where passes are short.
+const MOST_DECAY: f32 = 4.0;
+
 /// How long to train.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -60,6 +65,14 @@ impl Schedule {
         self.min_steps.div_ceil(self.steps(n_rows))
     }
 
+    /// What decay per step is multiplied by, so that a pass over the rows shrinks weights as much however long it is.
+    ///
+    /// Twice the rows bear twice the evidence, against which decay per pass stays the same. Decay per step would weigh
+    /// on a large table as heavily as on a small one: weights would be held back though the rows could place them.
+    fn decay_factor(&self, n_rows: usize) -> f32 {
+        (DECAY_STEPS / self.steps(n_rows) as f32).min(MOST_DECAY)
+    }
+
     /// Steps of one pass. A remnant of a few rows would be a step of pure noise: it is left out, and who is in it
     /// changes with every pass.
     fn steps(&self, n_rows: usize) -> usize {
@@ -107,6 +120,7 @@ pub fn train(
     if rows.is_empty() {
         return Err(Error::input("there are no rows to train on").hint("fewer folds, or more rows"));
     }
+    trainer.optimizer.decay_factor = schedule.decay_factor(rows.len());
     let mut run = Run::new(trainer, rows, schedule, seed, progress);
     if let Some(trained) = run.finished(trainer)? {
         progress.remark("done before, from the checkpoint");
@@ -354,6 +368,47 @@ mod tests {
             let (_, n_steps) = run(n_rows, &schedule, &mut |_| Ok(None), &Silent).unwrap();
             assert_eq!(n_steps, steps, "{n_rows} rows");
         }
+    }
+
+    #[test]
+    fn a_pass_shrinks_weights_as_much_whatever_its_length() -> Result<()> {
+        // A loss of 0 leaves decay alone.
+        let shrunk = |n_rows: usize| -> Result<f32> {
+            let mut layout = Layout::builder();
+            let group = layout.group("m");
+            let mlp = Mlp::new(&mut layout, "m", &[1, 1], Activation::Identity, Init::Uniform, group);
+            let adam = AdamParams { weight_decay: 2.0, ..AdamParams::default() }.check()?;
+            let mut trainer = Trainer::new(layout.finish()?, adam, TrainerParams::default(), Seed::new(1))?;
+            let nothing = |tape: &mut Tape<'_>, _: &Batch<'_>| {
+                let input = tape.features();
+                let prediction = mlp.forward(tape, input);
+                let zero = tape.scale(prediction, 0.0);
+                tape.sum(zero)
+            };
+            let (x, rows): (Vec<f32>, Vec<u32>) = (vec![1.0; n_rows], (0..n_rows as u32).collect());
+            let schedule = Schedule { batch_rows: 10, epochs: 1, patience: 0, min_steps: 1 };
+            let (source, start) = (DenseRows::new(&x, 1)?, trainer.weights(0)[0]);
+            train(
+                &mut trainer,
+                &source,
+                &rows,
+                &nothing,
+                &schedule,
+                &mut |_| Ok(None),
+                Seed::new(2),
+                &Silent,
+            )?;
+            Ok(trainer.weights(0)[0] / start)
+        };
+        let usual = (-2.0 * 1e-3 * DECAY_STEPS).exp();
+        for n_rows in [160, 640, 2560, 20_480] {
+            let shrunk = shrunk(n_rows)?;
+            assert!((shrunk - usual).abs() < 2e-3, "{n_rows} rows: {shrunk}, not {usual}");
+        }
+        // A pass of a few steps would have to shrink too fast.
+        let (few, most) = (shrunk(20)?, (1.0 - 2.0 * 1e-3 * MOST_DECAY).powi(2));
+        assert!((few - most).abs() < 1e-5, "{few}, not {most}");
+        Ok(())
     }
 
     #[test]

@@ -14,8 +14,8 @@ pub struct AdamParams {
     pub beta2: f32,
     /// Keeps the division by small gradients in bounds. Default 1e-8; above 0.
     pub epsilon: f32,
-    /// Decoupled weight decay of groups that set none: each step multiplies weights by 1 − rate · decay.
-    /// Biases do not decay. Default 0; at least 0.
+    /// Decoupled weight decay of groups that set none: each step multiplies weights by 1 − rate · decay. [`train`]
+    /// (super::train) takes it as the decay for passes of 64 steps. Biases do not decay. Default 0; at least 0.
     pub weight_decay: f32,
     /// Gradients longer than this are shortened to it (Euclidean length over all weights). Default none; above 0.
     pub clip_norm: Option<f32>,
@@ -65,7 +65,7 @@ impl AdamParams {
                 return Err(Error::usage(format!("`{name}` is {value}")).hint(format!("it must be {range}")));
             }
         }
-        Ok(Adam { params: self, rules: Vec::new() })
+        Ok(Adam { params: self, rules: Vec::new(), decay_factor: 1.0 })
     }
 }
 
@@ -82,6 +82,8 @@ pub struct GroupRule {
 #[derive(Clone, Debug)]
 pub struct Adam {
     pub(super) params: AdamParams,
+    /// What every decay is multiplied by.
+    pub(super) decay_factor: f32,
     rules: Vec<(Group, GroupRule)>,
 }
 

@@ -109,7 +109,7 @@ fn adam_step(
     let t = n_updates.min(1 << 30) as i32;
     let correction1 = 1.0 - f64::from(params.beta1).powi(t);
     let correction2 = (1.0 - f64::from(params.beta2).powi(t)).sqrt();
-    let decay = if segment.decays { f64::from(rule.weight_decay) } else { 0.0 };
+    let decay = if segment.decays { f64::from(rule.weight_decay * optimizer.decay_factor) } else { 0.0 };
     Some(AdamStep {
         rate: (rate * correction2 / correction1) as f32,
         epsilon: (f64::from(params.epsilon) * correction2) as f32,
