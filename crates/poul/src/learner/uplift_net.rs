@@ -27,6 +27,7 @@ pub(super) struct RunningMean {
 /// The groups that have rules of their own.
 pub(super) struct Groups {
     pub(super) g: Group,
+    pub(super) gate: Group,
     pub(super) rho: Group,
     pub(super) phi: Group,
     pub(super) delta: Group,
@@ -57,6 +58,7 @@ impl UpliftNet {
         };
         let groups = Groups {
             g: layout.group("g"),
+            gate: layout.group("gate"),
             rho: layout.group("rho"),
             phi: layout.group("phi"),
             delta: layout.group("delta"),
