@@ -95,8 +95,7 @@ fn entries() -> Vec<Entry> {
             settings.training = training.as_object().cloned().unwrap_or_default();
         }
         if !matches!(learner, "poul" | "ridge") {
-            // Four times that per step, passes being short.
-            settings.training.insert("weight_decay".to_owned(), 0.025.into());
+            settings.training.insert("weight_decay".to_owned(), 0.1.into());
         }
         Entry { label, learner, settings }
     };

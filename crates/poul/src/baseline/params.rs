@@ -22,7 +22,7 @@ pub(super) struct TrainingParams {
     pub patience: usize,
     /// Share of the units held out for validation. Default 0.125; in [0, 0.5].
     pub validation_share: f64,
-    /// Decoupled weight decay, for passes of 64 batches; less per step where they are longer. Default 0.3; at least 0.
+    /// Decoupled weight decay, for passes of up to 64 batches; less per step where they are longer. Default 0.3; at least 0.
     pub weight_decay: f32,
     /// Decay of the running average of weights. Default 0.999; in [0, 1).
     pub average: f32,

@@ -23,11 +23,21 @@ pub(super) struct Training<'a> {
     pub(super) policy: &'a [u32],
     pub(super) target: Target<'a>,
     pub(super) weight: Option<&'a [f32]>,
-    /// What Σ|gate| of an outcome costs, in units of the deviation of its predictions.
+    /// What Σ|gate| of an outcome costs, in units of the deviation of its predictions times errors.
     pub(super) gate_penalty: f32,
 }
 
 impl Target<'_> {
+    /// How far a prediction is from the outcome in one place.
+    fn error_of(&self, place: usize, predicted: f32) -> f64 {
+        match self {
+            Self::Residual(residual) => f64::from(residual[place] - predicted),
+            Self::Binary { outcome, logit } => {
+                f64::from(outcome[place]) - 1.0 / (1.0 + f64::from(-logit[place] - predicted).exp())
+            }
+        }
+    }
+
     /// The loss of one row's predictions g(x)ᵀ(h(t) − e_h(x)), summed over outcomes.
     pub(super) fn loss_of(&self, row: usize, predicted: &[f64]) -> f64 {
         let at = row * predicted.len();
@@ -131,18 +141,26 @@ impl Training<'_> {
         }
     }
 
-    /// What gates cost: λ·sd(prediction)·Σ|gate| for each outcome, with λ falling as 1/√rows. It is the scale of what
-    /// noise alone can gain by a gate, so that weak effects are not charged as if they were strong.
+    /// What gates cost: λ·√E[(prediction · error)²]·Σ|gate| for each outcome, with λ falling as 1/√rows. It is the scale
+    /// of what noise alone can gain by a gate, so that weak effects are not charged as if they were strong, and those of
+    /// outcomes whose noise grows with what drives them, as that of spending does, are charged for it.
     fn penalties(&self, tape: &mut Tape<'_>, predicted: Var, batch: &Batch<'_>) -> Vec<Var> {
         let n_outcomes = self.network.g.len();
         let n_rows = batch.rows.len().max(1);
         let share = n_rows as f32 / batch.batch_rows.len().max(1) as f32;
         let mut penalties = Vec::new();
         for (outcome, g) in self.network.g.iter().enumerate() {
+            let (mut square, mut mass) = (0.0, 0.0);
             let values = tape.value(predicted).iter().skip(outcome).step_by(n_outcomes);
-            let square = values.map(|value| f64::from(*value).powi(2)).sum::<f64>() / n_rows as f64;
+            for (value, row) in values.zip(batch.rows) {
+                let error = self.target.error_of(*row as usize * n_outcomes + outcome, *value);
+                let weight = self.weight.map_or(1.0, |weight| f64::from(weight[*row as usize]));
+                square += weight * (f64::from(*value) * error).powi(2);
+                mass += weight;
+            }
+            let size_of_noise = (square / f64::max(mass, f64::MIN_POSITIVE)).sqrt() as f32;
             if let Some(size) = g.gate_size(tape) {
-                penalties.push(tape.scale(size, self.gate_penalty * square.sqrt() as f32 * share));
+                penalties.push(tape.scale(size, self.gate_penalty * size_of_noise * share));
             }
         }
         penalties

@@ -159,8 +159,8 @@ pub struct TrainingParams {
     pub patience: usize,
     /// Share of the units held out for the validation R-loss. Default 0.125; in [0, 0.5].
     pub validation_share: f64,
-    /// Weight decay of g, for passes of 64 batches as all decays: longer ones decay less per step, so that a pass shrinks
-    /// weights as much however many rows there are. Default 1; at least 0.
+    /// Weight decay of g, for passes of up to 64 batches as all decays: longer ones decay less per step, so that a pass
+    /// shrinks weights as much however many rows there are. Default 1; at least 0.
     pub decay_g: f32,
     /// Weight decay of ρ. Default 0.1; at least 0.
     pub decay_rho: f32,
@@ -170,7 +170,8 @@ pub struct TrainingParams {
     pub decay_delta: f32,
     /// Start of the atoms' deviations, relative to the shared part. Default 0.3; at least 0.
     pub delta_start: f32,
-    /// Penalty on the gates through which features enter g, in units of sd(effect) / √rows. Default 1.75; 0: no gates.
+    /// Penalty on the gates through which features enter g, in units of √E[(effect · error)²] / √rows. Default 1.75; 0: no
+    /// gates.
     pub gate_penalty: f32,
     /// Whether effects of an outcome are scaled by the slope of held-out residuals on them. Default true.
     pub calibrate: bool,

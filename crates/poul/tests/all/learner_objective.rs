@@ -371,7 +371,7 @@ fn binary_outcomes_by_likelihood_are_differences_of_probabilities() {
         .map(|(x, own)| sigmoid(logit(x, own)) - sigmoid(logit(x, base)))
         .collect();
     let of = |loss: &str| {
-        let training = json!({ "epochs": 25, "patience": 5 });
+        let training = json!({ "epochs": 60, "patience": 5 });
         let trained = world.train(json!({ "members": 2, "loss": loss, "hidden": [32] }), training).unwrap();
         (world.effects(&trained, 0), trained)
     };

@@ -49,7 +49,7 @@ pub struct OutcomeParams {
     pub dropout: f32,
     /// Learning rate. Default 2e-3; above 0.
     pub learning_rate: f32,
-    /// Decoupled weight decay, for passes of 64 batches; less per step where they are longer. Default 1; at least 0.
+    /// Decoupled weight decay, for passes of up to 64 batches; less per step where they are longer. Default 1; at least 0.
     pub weight_decay: f32,
     /// Decay of the running average of weights. Default 0.995; in [0, 1); 0: no average.
     pub average: f32,

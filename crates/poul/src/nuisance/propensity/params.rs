@@ -17,7 +17,7 @@ pub struct PropensityParams {
     pub dropout: f32,
     /// Learning rate. Default 4e-3; above 0.
     pub learning_rate: f32,
-    /// Decoupled weight decay, which pulls π(t | x) towards the shares of policies; for passes of 64 batches, less per step
+    /// Decoupled weight decay, which pulls π(t | x) towards the shares of policies; for passes of up to 64 batches, less per step
     /// where they are longer. Default 1; at least 0.
     pub weight_decay: f32,
     /// Decay of the running average of weights. Default 0.995; in [0, 1).

@@ -90,7 +90,7 @@ fn a_preset_is_a_set_of_defaults() {
 #[test]
 fn settings_of_older_models_lack_newer_fields() {
     // What a model of the first version stored: no `phases`.
-    let stored = json!({ "folds": 3, "learning_rate": 0.002, "epochs": 80 });
+    let stored = json!({ "folds": 3, "learning_rate": 0.001, "epochs": 80 });
     let params: poul::learner::TrainingParams = serde_json::from_value(stored).unwrap();
     assert_eq!(params, poul::learner::TrainingParams::default());
 }
