@@ -14,8 +14,9 @@ pub struct AdamParams {
     pub beta2: f32,
     /// Keeps the division by small gradients in bounds. Default 1e-8; above 0.
     pub epsilon: f32,
-    /// Decoupled weight decay of groups that set none: each step multiplies weights by 1 − rate · decay. [`train`]
-    /// (super::train) lessens it where passes are longer than 64 steps. Biases do not decay. Default 0; at least 0.
+    /// Decoupled weight decay of groups that set none: each step multiplies weights by 1 − rate · decay.
+    /// [`train`](super::train) lessens it where passes are longer than 64 steps. Biases do not decay. Default 0; at
+    /// least 0.
     pub weight_decay: f32,
     /// Gradients longer than this are shortened to it (Euclidean length over all weights). Default none; above 0.
     pub clip_norm: Option<f32>,
