@@ -3,7 +3,7 @@
 //! `cargo run --release -p poul --example bench_policies [-- ROWS]`
 //!
 //! Stage 2 on ROWS rows of 100 features, two members, two epochs, the outcome model given: by `exact` centring, which
-//! computes h of every policy in every step, and by `auto`, which does so up to 1,024 policies and draws from them
+//! computes h of every policy in every step, and by `auto`, which does so up to 256 policies and draws from them
 //! beyond.
 
 use std::time::Instant;

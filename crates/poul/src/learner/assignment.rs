@@ -38,7 +38,7 @@ impl AssignmentFit {
         progress: &dyn Progress,
     ) -> Result<Self> {
         let is_estimated = data.design == Design::Observational && data.propensity.is_empty();
-        let centring = params.model.centring.settle(data.policies.len(), is_estimated);
+        let centring = params.model.centring.settle(data.policies.len(), data.design, is_estimated);
         if is_estimated && centring == Centring::Mixture {
             let seed = seed.child("expected mixture");
             let mixtures = ExpectedMixtures::fit(data, mixtures, weight, folds, seed, progress)?;

@@ -12,8 +12,10 @@ use crate::net::{Tape, Var};
 use crate::nuisance::Propensity;
 use crate::{Error, Result, Seed};
 
-/// Beyond this many policies `auto` does not compute h of each in every step.
-pub(super) const MANY_POLICIES: usize = 1024;
+/// Beyond this many policies `auto` does not compute h of each in every step: as many as a batch has rows.
+const MANY_POLICIES: usize = 256;
+/// The same where π depends on the row, and every row would draw for itself.
+const MANY_POLICIES_BY_ROW: usize = 1024;
 /// Where π depends on the row, a row draws one in so many of the draws that all rows would share.
 const DRAWS_PER_OWN: usize = 8;
 
@@ -46,9 +48,9 @@ pub(super) struct Centred {
 
 impl Centring {
     /// What `auto` comes to.
-    pub(super) fn settle(self, n_policies: usize, is_estimated: bool) -> Self {
+    pub(super) fn settle(self, n_policies: usize, design: Design, is_estimated: bool) -> Self {
         match self {
-            Self::Auto if n_policies <= MANY_POLICIES => Self::Exact,
+            Self::Auto if n_policies <= many_policies(design == Design::Randomized) => Self::Exact,
             Self::Auto if is_estimated => Self::Mixture,
             Self::Auto => Self::Sampled,
             chosen => chosen,
@@ -103,7 +105,9 @@ impl<'a> Centre<'a> {
 
     /// Whether h is computed row by row from φ, so that its cost does not depend on how many policies there are.
     fn is_per_row(&self, method: Centring) -> bool {
-        method == Centring::Mixture || (method != Centring::Exact && self.n_policies > MANY_POLICIES)
+        let is_same_for_all = matches!(self.assigned, Assigned::Policies(Propensity::Shares(_)));
+        method == Centring::Mixture
+            || (method != Centring::Exact && self.n_policies > many_policies(is_same_for_all))
     }
 
     /// Computes what the rows share of one treatment net, and hands it over.
@@ -274,6 +278,11 @@ impl<'a> Centre<'a> {
     }
 }
 
+/// How many policies are many, whether π is the same for all rows or not.
+fn many_policies(is_same_for_all: bool) -> usize {
+    if is_same_for_all { MANY_POLICIES } else { MANY_POLICIES_BY_ROW }
+}
+
 /// Two rows of weights over draws: the mean of both halves' means, and half their difference.
 fn halves(n_draws: usize) -> Vec<f32> {
     let n_first = n_draws / 2;
@@ -321,10 +330,13 @@ mod tests {
 
     #[test]
     fn auto_is_exact_until_there_are_many_policies() {
-        assert_eq!(Centring::Auto.settle(MANY_POLICIES, true), Centring::Exact);
-        assert_eq!(Centring::Auto.settle(MANY_POLICIES + 1, true), Centring::Mixture);
-        assert_eq!(Centring::Auto.settle(MANY_POLICIES + 1, false), Centring::Sampled);
-        assert_eq!(Centring::Exact.settle(1 << 20, true), Centring::Exact);
+        let auto = |n_policies, design, is_estimated| Centring::Auto.settle(n_policies, design, is_estimated);
+        assert_eq!(auto(MANY_POLICIES, Design::Randomized, false), Centring::Exact);
+        assert_eq!(auto(MANY_POLICIES + 1, Design::Randomized, false), Centring::Sampled);
+        assert_eq!(auto(MANY_POLICIES_BY_ROW, Design::Observational, true), Centring::Exact);
+        assert_eq!(auto(MANY_POLICIES_BY_ROW + 1, Design::Observational, true), Centring::Mixture);
+        assert_eq!(auto(MANY_POLICIES_BY_ROW + 1, Design::Stratified, false), Centring::Sampled);
+        assert_eq!(Centring::Exact.settle(1 << 20, Design::Observational, true), Centring::Exact);
         let error = Centring::RunningMean.check(Design::Stratified).unwrap_err();
         assert!(error.to_string().contains("running-mean") && error.hint_text().is_some());
         assert!(Centring::RunningMean.check(Design::Randomized).is_ok());

@@ -23,8 +23,9 @@ pub enum Embedding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Centring {
-    /// `exact` up to 1,024 policies. Beyond, so that a step's cost does not grow with them: `mixture` where the
-    /// propensity would have to be estimated (an observational design without propensity columns), else `sampled`.
+    /// `exact` up to 256 policies, and up to 1,024 where their shares differ between rows. Beyond, so that a step's cost
+    /// does not grow with them: `mixture` where the propensity would have to be estimated (an observational design
+    /// without propensity columns), else `sampled`.
     Auto,
     /// Σ_t π(t|x) h(t) for the current h, with its gradient: h of every policy in every step, whatever the cost.
     Exact,
