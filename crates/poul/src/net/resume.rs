@@ -4,7 +4,8 @@
 //! dropout on the number of the step, so a run that goes on from any step gives the same bits as one that never stopped.
 
 use super::checkpoint::{Reader, fingerprint};
-use super::epochs::{Epoch, Schedule, Trained};
+use super::epochs::{Epoch, Trained};
+use super::schedule::Schedule;
 use super::trainer::Trainer;
 use crate::checkpoint::hash;
 use crate::{Checkpoint, Error, Progress, Result, Seed};

@@ -159,7 +159,8 @@ fn features_that_change_nothing_stay_out_where_noise_is_strong() {
     let world = World::of(simulation, Design::Randomized);
     let error = world.errors(&world.effects(&*world.train("poul").effects));
     eprintln!("strong noise: {error:.3?}");
-    assert!(error[0] < 0.5, "{error:?}");
+    // Gates that learn no faster than weights are still open when training stops, and give .478.
+    assert!(error[0] < 0.42, "{error:?}");
 }
 
 #[test]
