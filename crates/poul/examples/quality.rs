@@ -1,7 +1,8 @@
 //! Normalised PEHE by tier of exposure on simulated worlds, for several learners and seeds.
 //!
 //! `cargo run --release -p poul --example quality -- [key=value …]`, where the keys are `learners` (names joined by
-//! commas; `poul-id` is POUL on policy names instead of atoms), `seeds` (a number, or such as 6-10), `scenario`,
+//! commas; `poul-id` is POUL on policy names instead of atoms, `poul-true-h` is POUL told the true h, which no one can
+//! know: what is left is the error of g), `seeds` (a number, or such as 6-10), `scenario`,
 //! `design`, `memory` (such as 2MB: beyond it training reads windows of rows from a file), the sizes of the simulation (`rows`, `features`, `policies`, `contexts`, `actions`, `noise`) and settings such as
 //! `model.members=2` or `training.epochs=10`, which go to `poul` and `poul-id`.
 
@@ -143,14 +144,18 @@ impl World {
 
     /// Root mean squared error of the effect against control over its standard deviation, by tier.
     fn error_of(&self, name: &str, settings: &Settings) -> Result<Vec<[f64; 4]>> {
-        let (policies, place) = if name == "poul-id" { self.by_id()? } else { self.by_atom() };
+        let (policies, place) = match name {
+            "poul-id" => self.by_id()?,
+            "poul-true-h" => self.by_true_h()?,
+            _ => (self.policies.clone(), (0..self.policies.len()).collect()),
+        };
         let policy: Vec<u32> = self.policy.iter().map(|policy| place[*policy as usize] as u32).collect();
         let n_cols = self.train.x.width();
         let data =
             TrainingData::of(&self.train, &self.train.x, &policies, &policy, self.design, None)?.check()?;
         let settings = if name.starts_with("poul") { settings.clone() } else { Settings::default() };
-        let trained =
-            (learner(name.trim_end_matches("-id"))?.train)(&data, &settings, Seed::new(3407), &Silent)?;
+        let kind = if name.starts_with("poul-") { "poul" } else { name };
+        let trained = (learner(kind)?.train)(&data, &settings, Seed::new(3407), &Silent)?;
         let control = self.policies.require("control")?;
         let targets: Vec<usize> = place.clone();
         let scorer = trained.effects.prepare(&policies, &targets, place[control])?;
@@ -158,10 +163,6 @@ impl World {
         let scores = scorer.score(&x, false)?;
         let errors = scores.mean.iter().zip(&self.truth);
         Ok(errors.map(|(effects, truth)| self.error(effects, truth, control)).collect())
-    }
-
-    fn by_atom(&self) -> (PolicySet, Vec<usize>) {
-        (self.policies.clone(), (0..self.policies.len()).collect())
     }
 
     /// Each policy that was run is an atom of its own; one that was not is taken for the nearest that was.
@@ -181,6 +182,26 @@ impl World {
         };
         let place = (0..self.rows.len()).map(place).collect::<Result<_>>()?;
         Ok((ids, place))
+    }
+
+    /// Each coordinate of the true h is a context of two actions, whose shares say where between its ends a policy is.
+    fn by_true_h(&self) -> Result<(PolicySet, Vec<usize>)> {
+        let n_policies = self.policies.len();
+        let h = coordinates(&self.truth, n_policies);
+        let most = h.iter().flatten().fold(0.0_f64, |most, value| most.max(value.abs()));
+        let mut builder = PolicySet::builder();
+        for policy in 0..n_policies {
+            for (axis, h) in h.iter().enumerate() {
+                let high = 0.5 + 0.5 * h[policy] / most;
+                for (action, share) in [("low", 1.0 - high), ("high", high)] {
+                    builder.add(self.policies.name(policy), &format!("h{axis:02}"), action, share);
+                }
+            }
+        }
+        let policies = builder.build()?;
+        let place = (0..n_policies).map(|policy| policies.require(self.policies.name(policy)));
+        let place = place.collect::<Result<_>>()?;
+        Ok((policies, place))
     }
 
     fn error(&self, effects: &[f32], truth: &[f64], control: usize) -> [f64; 4] {
@@ -211,6 +232,35 @@ impl World {
         }
         let error = |tier: usize| (squares[tier] / counts[tier] / variance).sqrt();
         [error(0), error(1), error(2), correlations.iter().sum::<f64>() / correlations.len() as f64]
+    }
+}
+
+/// The principal axes of effects over policies, as long as their share of the effects, by power iteration.
+fn coordinates(truth: &[Vec<f64>], n_policies: usize) -> Vec<Vec<f64>> {
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let mut moments = vec![vec![0.0; n_policies]; n_policies];
+    for row in truth.iter().flat_map(|truth| truth.chunks(n_policies)) {
+        for (moments, own) in moments.iter_mut().zip(row) {
+            moments.iter_mut().zip(row).for_each(|(moment, other)| *moment += own * other);
+        }
+    }
+    let total: f64 = (0..n_policies).map(|policy| moments[policy][policy]).sum();
+    let mut axes: Vec<Vec<f64>> = Vec::new();
+    loop {
+        let mut axis: Vec<f64> = (0..n_policies).map(|policy| (1.0 + policy as f64).sin()).collect();
+        let mut size = 0.0;
+        for _ in 0..500 {
+            axis = moments.iter().map(|moments| dot(moments, &axis)).collect();
+            size = dot(&axis, &axis).sqrt();
+            if size < 1e-9 * total {
+                return axes;
+            }
+            axis.iter_mut().for_each(|value| *value /= size);
+        }
+        for (moments, own) in moments.iter_mut().zip(&axis) {
+            moments.iter_mut().zip(&axis).for_each(|(moment, other)| *moment -= size * own * other);
+        }
+        axes.push(axis.iter().map(|value| value * size.sqrt()).collect());
     }
 }
 
