@@ -66,6 +66,7 @@ class PoulSettings(TypedDict, total=False):
     decay_delta: float
     delta_start: float
     gate_penalty: float
+    noise_weights: bool
     calibrate: bool
     member_rows: Literal["all", "half"]
     outcome_training: Literal["own", "as-effects"]

@@ -35,6 +35,8 @@ pub(super) struct Problem<'a> {
     pub n_outcomes: usize,
     /// Sample weights.
     pub weight: Option<&'a [f32]>,
+    /// The root of what each row and outcome counts by its noise, row-major.
+    pub precision: Option<&'a [f32]>,
     /// Clusters.
     pub cluster: Option<&'a [u32]>,
     /// π(t | x), or what follows from it.
@@ -58,6 +60,7 @@ impl<'a> Problem<'a> {
             policy: self.policy,
             target: self.target,
             weight: self.weight,
+            precision: self.precision,
             gate_penalty: params.training.gate_penalty / (self.x.n_rows().max(1) as f32).sqrt(),
         }
     }

@@ -21,6 +21,7 @@
 //! | `phases` | stage 2 on one population after the other |
 //! | `warm_start` | stage 2 from a saved model |
 //! | `nuisances` | stage 1: m and π out of fold |
+//! | `noise` | how much rows teach by how noisy their outcomes are |
 //! | `stage` | names of the stages that borrow the outcome model's machinery |
 //! | `train` | the whole: scale outcomes, nuisances, stage 2 |
 //! | `canonical` | of all equal forms of a model, the one whose axes mean something |
@@ -43,6 +44,7 @@ mod fit;
 mod gain;
 mod halves;
 mod logistic;
+mod noise;
 mod nuisances;
 mod objective;
 mod params;

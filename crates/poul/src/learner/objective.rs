@@ -23,6 +23,8 @@ pub(super) struct Training<'a> {
     pub(super) policy: &'a [u32],
     pub(super) target: Target<'a>,
     pub(super) weight: Option<&'a [f32]>,
+    /// The root of what each row and outcome counts by its noise, row-major.
+    pub(super) precision: Option<&'a [f32]>,
     /// What Σ|gate| of an outcome costs, in units of the deviation of its predictions times errors.
     pub(super) gate_penalty: f32,
 }
@@ -38,18 +40,15 @@ impl Target<'_> {
         }
     }
 
-    /// The loss of one row's predictions g(x)ᵀ(h(t) − e_h(x)), summed over outcomes.
-    pub(super) fn loss_of(&self, row: usize, predicted: &[f64]) -> f64 {
-        let at = row * predicted.len();
-        let column = |values: &[f32], outcome: usize| f64::from(values[at + outcome]);
-        let of = |(outcome, predicted): (usize, &f64)| match self {
-            Self::Residual(residual) => (predicted - column(residual, outcome)).powi(2),
-            Self::Binary { outcome: y, logit } => {
-                let z = column(logit, outcome) + predicted;
-                z.max(0.0) + (-z.abs()).exp().ln_1p() - column(y, outcome) * z
+    /// The loss of a prediction g(x)ᵀ(h(t) − e_h(x)) in one place.
+    fn loss_of(&self, place: usize, predicted: f64) -> f64 {
+        match self {
+            Self::Residual(residual) => (predicted - f64::from(residual[place])).powi(2),
+            Self::Binary { outcome, logit } => {
+                let z = f64::from(logit[place]) + predicted;
+                z.max(0.0) + (-z.abs()).exp().ln_1p() - f64::from(outcome[place]) * z
             }
-        };
-        predicted.iter().enumerate().map(of).sum()
+        }
     }
 }
 
@@ -87,6 +86,17 @@ impl Training<'_> {
         (centred, shared)
     }
 
+    /// The loss of one row's predictions, summed over outcomes.
+    pub(super) fn loss_of(&self, row: usize, predicted: &[f64]) -> f64 {
+        let places = (row * predicted.len()..).zip(predicted);
+        places.map(|(place, predicted)| self.by_noise(place) * self.target.loss_of(place, *predicted)).sum()
+    }
+
+    /// What a row and outcome counts by its noise.
+    fn by_noise(&self, place: usize) -> f64 {
+        self.precision.map_or(1.0, |precision| f64::from(precision[place]).powi(2))
+    }
+
     fn parts(&self, tape: &mut Tape<'_>, rows: &[u32]) -> Predicted {
         let network = self.network;
         let (centred, _) = self.centred(tape, rows);
@@ -119,7 +129,11 @@ impl Training<'_> {
         };
         match self.target {
             Target::Residual(residual) => {
+                let precision = self.precision.map(|table| tape.table_rows(table, n_outcomes, batch.rows));
+                let by_noise =
+                    |tape: &mut Tape<'_>, value| precision.map_or(value, |own| tape.mul(value, own));
                 let target = tape.table_rows(residual, n_outcomes, batch.rows);
+                let (value, target) = (by_noise(tape, value), by_noise(tape, target));
                 let (weights, scale) = weighted(tape);
                 let loss = tape.squared_loss(value, target, weights, scale);
                 let Some(scatter) = scatter else { return loss };
@@ -128,6 +142,7 @@ impl Training<'_> {
                 // square alone would charge g for the scatter of the sample.
                 let zeros = vec![0.0; batch.rows.len() * n_outcomes];
                 let zeros = tape.constant(batch.rows.len(), n_outcomes, &zeros);
+                let scatter = by_noise(tape, scatter);
                 let excess = tape.squared_loss(scatter, zeros, weights, -scale);
                 tape.add(loss, excess)
             }
@@ -153,7 +168,8 @@ impl Training<'_> {
             let (mut square, mut mass) = (0.0, 0.0);
             let values = tape.value(predicted).iter().skip(outcome).step_by(n_outcomes);
             for (value, row) in values.zip(batch.rows) {
-                let error = self.target.error_of(*row as usize * n_outcomes + outcome, *value);
+                let place = *row as usize * n_outcomes + outcome;
+                let error = self.by_noise(place) * self.target.error_of(place, *value);
                 let weight = self.weight.map_or(1.0, |weight| f64::from(weight[*row as usize]));
                 square += weight * (f64::from(*value) * error).powi(2);
                 mass += weight;

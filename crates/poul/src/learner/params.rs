@@ -174,6 +174,9 @@ pub struct TrainingParams {
     /// Penalty on the gates through which features enter g, in units of √E[(effect · error)²] / √rows. Default 1.75; 0: no
     /// gates.
     pub gate_penalty: f32,
+    /// Whether rows count by 1/σ of their outcome in stage 2, the spread of the residuals of rows for which m̂ says as much;
+    /// not under the logistic loss. Default true.
+    pub noise_weights: bool,
     /// Whether effects of an outcome are scaled by the slope of held-out residuals on them. Default true.
     pub calibrate: bool,
     /// Rows of each member. Default `all`; `half`: complementary halves, for intervals of single rows, with an even number
@@ -206,6 +209,7 @@ impl Default for TrainingParams {
             decay_delta: 0.5,
             delta_start: 0.3,
             gate_penalty: 1.75,
+            noise_weights: true,
             calibrate: true,
             member_rows: MemberRows::All,
             outcome_training: OutcomeTraining::Own,

@@ -6,7 +6,7 @@ use crate::net::{Batch, Layout, Network, RowSource, Tape, Var, predict};
 use crate::nuisance::SomeRows;
 
 /// The R-loss of an ensemble on some rows, summed over outcomes: mean squared error in standard units, or mean negative
-/// log-likelihood.
+/// log-likelihood. Rows count by their noise as they do in training.
 pub(super) fn r_loss(
     training: &Training<'_>,
     layout: &Layout,
@@ -21,7 +21,7 @@ pub(super) fn r_loss(
         let row = *row as usize;
         let weight = training.weight.map_or(1.0, |weight| f64::from(weight[row]));
         mass += weight;
-        total += weight * training.target.loss_of(row, predicted);
+        total += weight * training.loss_of(row, predicted);
     }
     Ok(total / mass.max(f64::MIN_POSITIVE))
 }

@@ -5,6 +5,7 @@ use super::baseline_net::distil;
 use super::canonical::Population;
 use super::fit::{Fitted, Problem, fit};
 use super::logistic::{Binary, check_binary};
+use super::noise::precisions;
 use super::nuisances::{Residuals, folds, notes, out_of_fold, outcome_params};
 use super::objective::Target;
 use super::params::{Loss, ModelParams, Params, TrainingParams, ValidParams};
@@ -66,6 +67,9 @@ pub fn train(
         start.as_ref().map_or_else(|| space.clone(), |start| start.space(&space, data.policies.attributes()));
     let mixtures = space.mixtures(data.policies, &(0..data.policies.len()).collect::<Vec<_>>())?;
     let assignment = AssignmentFit::new(data, &mixtures, weight, &folds, &params, seed, progress)?;
+    let is_weighted = params.training.noise_weights && !is_logistic;
+    let precision =
+        is_weighted.then(|| precisions(&residual, &outcome.predicted, weight, names.len())).flatten();
     let binary = is_logistic.then(|| Binary::new(data, &outcome.predicted));
     let problem = Problem {
         x: data.x,
@@ -78,6 +82,7 @@ pub fn train(
         },
         n_outcomes: data.outcomes.len(),
         weight,
+        precision: precision.as_deref(),
         cluster: data.cluster,
         assigned: assignment.assigned(),
         centring: assignment.centring,

@@ -313,6 +313,26 @@ fn many_policies_are_centred_by_a_sample_and_told() {
 }
 
 #[test]
+fn noisy_rows_teach_less() {
+    // Noise that grows with m, as that of spending does.
+    let mut world = World::random(8000, 27, 0.0);
+    let mut rng = Seed::new(5).rng();
+    for (y, x) in world.outcomes[0].iter_mut().zip(world.x.chunks(N_FEATURES)) {
+        let noise: f64 = (0..4).map(|_| rng.random_range(-1.0..1.0_f64)).sum();
+        *y += 2.0 * (2.0 * f64::from(x[2])).exp() * noise;
+    }
+    let truth = world.truth();
+    let error = |noise_weights: bool| {
+        let training = json!({ "epochs": 30, "noise_weights": noise_weights });
+        let trained = world.train(json!({ "members": 2, "hidden": [32] }), training).unwrap();
+        distance(&world.effects(&trained, 0), &truth)
+    };
+    let (weighted, plain) = (error(true), error(false));
+    eprintln!("by noise {weighted:.3}, all alike {plain:.3}");
+    assert!(weighted < 0.92 * plain, "{weighted} against {plain}");
+}
+
+#[test]
 fn outcomes_may_have_treatment_nets_of_their_own() {
     let mut world = World::random(4000, 20, 0.5);
     // Another treatment surface: the effect of the first outcome, for the policy with the actions turned round.
