@@ -4,6 +4,7 @@
 //! function of x its rows are weighted by, and 1/σ²(x) would give the least variance, if g and h could be anything. As
 //! they are shrunk, weights also say where they should fit: we go half of the way, 1/σ, and σ counts as at least half of
 //! what it is over all rows. It is taken for a function of m̂ alone, the spread of the residuals of rows for which m̂ says as much.
+//! Calibration does not weigh by noise: effects get the size that they have over the rows as they are.
 
 use rayon::slice::ParallelSliceMut;
 
