@@ -154,7 +154,7 @@ impl World {
         let data =
             TrainingData::of(&self.train, &self.train.x, &policies, &policy, self.design, None)?.check()?;
         let settings = if name.starts_with("poul") { settings.clone() } else { Settings::default() };
-        let kind = if name.starts_with("poul-") { "poul" } else { name };
+        let kind = if matches!(name, "poul-id" | "poul-true-h") { "poul" } else { name };
         let trained = (learner(kind)?.train)(&data, &settings, Seed::new(3407), &Silent)?;
         let control = self.policies.require("control")?;
         let targets: Vec<usize> = place.clone();

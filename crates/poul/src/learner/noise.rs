@@ -32,6 +32,7 @@ pub(super) fn precisions(
     let total: f64 = (0..n_rows as u32).map(mass_of).sum();
     let mut precisions = vec![1.0; residual.len()];
     let mut order: Vec<u32> = (0..n_rows as u32).collect();
+    let mut group_of = vec![0_u8; n_rows];
     for outcome in 0..n_outcomes {
         let place = |row: u32| row as usize * n_outcomes + outcome;
         let m = |row: &u32| predicted[place(*row)];
@@ -40,8 +41,10 @@ pub(super) fn precisions(
         let mut before = 0.0;
         // Rows for which m̂ says the same are of one group.
         for rows in order.chunk_by(|a, b| m(a) == m(b)) {
-            let group = &mut groups[group_at(before / total, n_groups)];
+            let number = ((before / total * n_groups as f64) as usize).min(n_groups - 1);
+            let group = &mut groups[number];
             for row in rows {
+                group_of[*row as usize] = number as u8;
                 let mass = mass_of(*row);
                 group.mass += mass;
                 group.squares += mass * f64::from(residual[place(*row)]).powi(2);
@@ -51,21 +54,10 @@ pub(super) fn precisions(
         let overall = (groups.iter().map(|group| group.squares).sum::<f64>() / total).sqrt();
         let values: Vec<f64> = groups.iter().map(|group| group.precision(overall)).collect();
         let mean = values.iter().zip(&groups).map(|(value, group)| value * group.mass).sum::<f64>() / total;
-        before = 0.0;
-        for rows in order.chunk_by(|a, b| m(a) == m(b)) {
-            let value = (values[group_at(before / total, n_groups)] / mean).sqrt() as f32;
-            for row in rows {
-                precisions[place(*row)] = value;
-                before += mass_of(*row);
-            }
-        }
+        let own = precisions.iter_mut().skip(outcome).step_by(n_outcomes);
+        own.zip(&group_of).for_each(|(own, group)| *own = (values[usize::from(*group)] / mean).sqrt() as f32);
     }
     Some(precisions)
-}
-
-/// The group of rows that come after such a share of the others.
-fn group_at(share: f64, n_groups: usize) -> usize {
-    ((share * n_groups as f64) as usize).min(n_groups - 1)
 }
 
 #[derive(Clone, Default)]

@@ -16,8 +16,8 @@ pub(super) fn defaults(preset: Option<&str>) -> Result<Params> {
 }
 
 /// Algorithm 1 as App. C of the paper trains it: one network, Adam at a fixed rate of 1e-4 in batches of 512, a fixed
-/// number of epochs on all rows, m fitted once on all rows in the same way; no dropout, decay, gates, weights by noise, averaging,
-/// clipping or stopping.
+/// number of epochs on all rows, m fitted once on all rows in the same way; no dropout, decay, gates, weights by noise,
+/// averaging, clipping or stopping.
 /// φ is a table of atoms and ρ a small MLP (Sec. 2.1). The seed of the paper, 3407, is the default everywhere.
 fn paper() -> Params {
     let model = ModelParams {
