@@ -87,16 +87,18 @@ class Fitted(Parameters):
         policies: PoliciesLike | None = None,
         min_rows: int = 100,
         nearest: int = 3,
+        level: float = 0.9,
     ) -> list[dict[str, Any]]:
         """What can be said of policies before they are run, as ``poul policy certify`` does.
 
         Each entry has the nearest policies that were run and their distances, the share of the mixture on atoms with at
-        least ``min_rows`` training rows, the weak atoms, and the bound on how far effects can differ from the nearest's.
+        least ``min_rows`` training rows, the weak atoms, the average effect against control with its interval at ``level``,
+        and the bound on how far effects can differ from the nearest's.
         """
         model = self._fitted()
         set_, added = self._policies_beside(model, policies, None)
         names = policy_names(policy) or added or set_.names
-        found: list[dict[str, Any]] = json.loads(model.certify(set_, names, min_rows, nearest))
+        found: list[dict[str, Any]] = json.loads(model.certify(set_, names, min_rows, nearest, level))
         return found
 
     @staticmethod

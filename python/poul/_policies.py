@@ -120,9 +120,11 @@ class Policies:
         """The nearest other policies and their distances."""
         return self._set.nearest(name, count)
 
-    def certify(self, name: str, model: Learner, *, min_rows: int = 100, nearest: int = 3) -> dict[str, Any]:
+    def certify(
+        self, name: str, model: Learner, *, min_rows: int = 100, nearest: int = 3, level: float = 0.9
+    ) -> dict[str, Any]:
         """What a fitted model can say of one of the policies before it is run: see :meth:`Learner.certify`."""
-        (found,) = model.certify(name, policies=self, min_rows=min_rows, nearest=nearest)
+        (found,) = model.certify(name, policies=self, min_rows=min_rows, nearest=nearest, level=level)
         return found
 
     def aliases(self) -> list[list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -10,7 +11,7 @@ from . import _arrays
 from ._arguments import checked_names
 from ._errors import ArgumentError, UsageError
 from ._fitted import Fitted
-from ._frames import array_of, give, take, with_index
+from ._frames import Kind, array_of, give, take, with_index
 from ._policies import PoliciesLike, Policy, policy_name, policy_names
 from ._progress import Listener
 from ._settings import to_json
@@ -99,9 +100,77 @@ class Scoring(Fitted):
         return lower, upper
 
     @checked_names
+    def average_effects(
+        self,
+        policy: Policy | Sequence[Policy] | None = None,
+        *,
+        against: Policy | None = None,
+        policies: PoliciesLike | None = None,
+        contexts: Any = None,
+        interval: float = 0.9,
+        allow_unseen: bool = False,
+    ) -> list[dict[str, Any]]:
+        """The average effects of policies over the training population, run or not, with their intervals.
+
+        One entry for each outcome and policy: ``outcome``, ``policy``, ``against``, ``effect``, ``se``, ``interval`` and
+        the training ``rows`` that got the policy. The mean of :meth:`effect` over the training rows is the same average.
+        """
+        model = self._fitted()
+        set_, added = self._policies_beside(model, policies, contexts)
+        base = None if against is None else policy_name(against)
+        names = policy_names(policy) or added
+        found: list[dict[str, Any]] = json.loads(model.averages(set_, names, base, interval, allow_unseen))
+        return found
+
+    @checked_names
+    def components(
+        self,
+        *,
+        against: Policy | None = None,
+        policies: PoliciesLike | None = None,
+        interval: float = 0.9,
+        kind: Kind = "pandas",
+    ) -> Any:
+        """What switching one context of ``against`` (the control) to an action does to the average outcome.
+
+        In a conjoint these are the average marginal component effects. A frame of the ``kind`` asked for, with ``effect``, ``se``, an interval for each component alone (``lower``, ``upper``) and a band that holds all of an
+        outcome at once (``band_lower``, ``band_upper``).
+        """
+        model = self._fitted()
+        set_, _ = self._policies_beside(model, policies, None)
+        found = model.components(set_, None if against is None else policy_name(against), interval)
+        return give(found, kind)
+
+    @checked_names
     def ate(self, X: Any = None, *, T0: Any = None, T1: Any = None) -> Any:
-        """The mean effect over the rows of ``X``: a number, or one for each outcome."""
+        """The mean effect over the rows of ``X``, or over the training population without ``X``.
+
+        A number, or one for each outcome.
+        """
+        if X is None:
+            return self._averages(T0, T1, 0.9)[:, 0].squeeze()[()]
         return self._array_effects(X, T0, T1, None)[0].mean(axis=0, dtype="float64")
+
+    @checked_names
+    def ate_interval(
+        self, X: Any = None, *, T0: Any = None, T1: Any = None, alpha: float = 0.05
+    ) -> tuple[Any, Any]:
+        """Bounds of :meth:`ate` at level 1 − ``alpha``: a pair of numbers, or of one for each outcome."""
+        if not 0 < alpha < 1:
+            raise UsageError(f"alpha is {alpha}", "it lies between 0 and 1, such as 0.05")
+        found = self._averages(T0, T1, 1 - alpha)
+        # Rows of another population shift the average, not how sure it is.
+        shift = 0.0 if X is None else self.ate(X, T0=T0, T1=T1) - found[:, 0].squeeze()[()]
+        return found[:, 1].squeeze()[()] + shift, found[:, 2].squeeze()[()] + shift
+
+    def _averages(self, T0: Any, T1: Any, level: float) -> Any:
+        """Averages over the training population with their bounds, outcomes × 3."""
+        import numpy as np
+
+        columns = self.manifest_["roles"]["treatment_columns"]
+        pair = [_arrays.policy_of(value, columns) for value in (0 if T0 is None else T0, 1 if T1 is None else T1)]
+        found = self.average_effects(pair[1], against=pair[0], interval=level)
+        return np.array([[own["effect"], *own["interval"]] for own in found])
 
     def _array_effects(self, X: Any, T0: Any, T1: Any, level: float | None) -> tuple[Any, Any, Any]:
         """Effects and bounds, rows × outcomes; of one outcome, rows."""

@@ -48,6 +48,8 @@ fn table(averages: &[AverageEffect]) -> Result<RecordBatch, arrow_schema::ArrowE
         ("p_value", numbers(|own| own.p_value), true),
         ("q_value", numbers(|own| own.q_value), true),
         ("predicted", numbers(|own| own.predicted), true),
+        ("predicted_lower", numbers(|own| lower(own.predicted_interval)), true),
+        ("predicted_upper", numbers(|own| upper(own.predicted_interval)), true),
         ("notes", Arc::new(notes.collect::<StringArray>()) as ArrayRef, false),
     ])
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use poul::effect::Question;
 use poul::model::CertificateParams;
 use poul::{Error, model};
 use pyo3::prelude::*;
@@ -80,9 +81,10 @@ impl Model {
         names: Vec<String>,
         min_rows: u64,
         nearest: usize,
+        level: f64,
     ) -> PyResult<String> {
         guarded(py, || {
-            let params = CertificateParams { min_rows, nearest }.check()?;
+            let params = CertificateParams { min_rows, nearest, level }.check()?;
             let certify = |name: &String| {
                 let certificate = self.model.certify(&policies.set, policies.set.require(name)?, &params)?;
                 serde_json::to_value(certificate).map_err(|error| Error::other(error.to_string()))
@@ -90,6 +92,44 @@ impl Model {
             let certificates = names.iter().map(certify).collect::<poul::Result<Vec<_>>>()?;
             Ok(serde_json::Value::from(certificates).to_string())
         })
+    }
+
+    /// The average effects of policies over the training population, with intervals, as JSON.
+    #[pyo3(signature = (policies, names, against, level, allow_unseen))]
+    fn averages(
+        &self,
+        py: Python<'_>,
+        policies: &PolicySet,
+        names: Vec<String>,
+        against: Option<String>,
+        level: f64,
+        allow_unseen: bool,
+    ) -> PyResult<String> {
+        guarded(py, || {
+            let question = Question { policies: names, against };
+            to_json(&self.model.averages(&policies.set, &question, level, allow_unseen)?)
+        })
+    }
+
+    /// What switching one context at a time to each action does on average, with intervals: a table.
+    #[pyo3(signature = (policies, against, level))]
+    fn components(
+        &self,
+        py: Python<'_>,
+        policies: &PolicySet,
+        against: Option<String>,
+        level: f64,
+    ) -> PyResult<Frame> {
+        let batch = guarded(py, || {
+            let control = against.as_ref().or(self.model.manifest().control.as_ref());
+            let name = control.ok_or_else(|| {
+                Error::usage("components are switches of one policy, and the model has no control")
+                    .hint("name the policy to start from: against=NAME")
+            })?;
+            let against = policies.set.require(name)?;
+            poul::validate::components(&self.model, &policies.set, against, level, None)?.to_batch()
+        })?;
+        Frame::of(py, batch.schema(), vec![batch])
     }
 
     /// The effects of policies on the rows of a table: a table, or the number of rows written to `out`.

@@ -24,6 +24,7 @@ pub mod simulate;
 pub mod tune;
 pub mod validate;
 
+mod average;
 mod checkpoint;
 mod command_line;
 mod dispatch;
@@ -32,6 +33,7 @@ mod memory;
 mod output;
 mod progress;
 mod seed;
+mod stats;
 
 pub use checkpoint::Checkpoint;
 pub use command_line::{command_line, quoted_word};

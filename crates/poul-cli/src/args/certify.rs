@@ -24,6 +24,9 @@ pub(crate) struct PolicyCertify {
     /// Policies that were run to list, nearest first
     #[arg(long, value_name = "K", default_value_t = 3)]
     pub(crate) nearest: usize,
+    /// Level of the intervals of average effects
+    #[arg(long, value_name = "P", default_value_t = 0.9, allow_negative_numbers = true)]
+    pub(crate) level: f64,
     /// Write the certificates as JSON to a file, or to stdout with `-` (then no text is printed)
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<String>,

@@ -68,16 +68,22 @@ Examples:
   poul effect model.poul users.parquet --policy T2 --against control --out effects.parquet
   poul effect model.poul users.parquet --policies new.toml --interval 0.9 --out effects.csv
   poul effect model.poul users.csv --policy 'Job=nurse, Gender=female' --out effects.csv
-  poul effect model.poul users.parquet --all --support --out effects.parquet"
+  poul effect model.poul users.parquet --all --support --out effects.parquet
+  poul effect model.poul --components --interval 0.95 --out components.csv"
 )]
 pub(crate) struct Effect {
     /// Model file
     pub(crate) model: PathBuf,
-    /// Rows to score: Parquet, CSV(.gz) or Arrow
-    pub(crate) data: String,
+    /// Rows to score: Parquet, CSV(.gz) or Arrow; none with --components
+    #[arg(required_unless_present = "components")]
+    pub(crate) data: Option<String>,
     /// Table to write: .parquet or .csv
-    #[arg(long, value_name = "FILE")]
-    pub(crate) out: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "components")]
+    pub(crate) out: Option<PathBuf>,
+    /// The average effect of switching one context at a time to each action, with intervals of the level of --interval
+    /// (0.9 without it): printed, and written to --out
+    #[arg(long, conflicts_with_all = ["data", "policy", "all", "support", "allow_unseen", "population", "id"])]
+    pub(crate) components: bool,
     /// Policy, or combination of factorial columns (repeatable) [default: those of --policies, or all]
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
     pub(crate) policy: Vec<String>,
@@ -87,8 +93,8 @@ pub(crate) struct Effect {
     /// The policy compared with [default: the model's control]
     #[arg(long, value_name = "NAME")]
     pub(crate) against: Option<String>,
-    /// Bounds of each row's effect at this level: the noise of training alone, or, where the model was fitted with
-    /// `member_rows = "half"`, of the sample too
+    /// Bounds of each row's effect at this level: the error of the policy's average, and how far the ensemble is apart on
+    /// what sets the row off from it (where the model was fitted with `member_rows = "half"`, its sampling error)
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     pub(crate) interval: Option<f64>,
     /// Print how well the training data support each policy, and add the columns unseen_share and support

@@ -1,5 +1,7 @@
 //! `poul effect`: what a policy would have done for each row, by a fitted model.
 
+mod components;
+
 use poul::data::{Need, Roles, Source};
 use poul::effect::{EffectTable, Question};
 use poul::model::{Answer, Model};
@@ -15,9 +17,12 @@ use crate::table::Table;
 
 pub(crate) fn run(args: &Effect, terminal: &Terminal) -> Result<()> {
     let model = Model::load(&args.model)?;
-    let source = Source::open(&args.data)?;
+    let (Some(data), Some(out)) = (&args.data, &args.out) else {
+        return components::run(args, &model, terminal);
+    };
+    let source = Source::open(data)?;
     let columns = model.columns(&source, &roles(args, &model, &source), Need::SCORE);
-    let columns = columns.map_err(|error| about_data(error, &args.data))?;
+    let columns = columns.map_err(|error| about_data(error, data))?;
     let (policies, added) = policies(&model, &args.policy_files)?;
     let question = Question {
         policies: if args.policy.is_empty() && !args.all { added } else { args.policy.clone() },
@@ -38,8 +43,8 @@ pub(crate) fn run(args: &Effect, terminal: &Terminal) -> Result<()> {
         unseen_share: (args.allow_unseen || args.support).then_some(answer.unseen_share.as_slice()),
         support: args.support.then_some(shares.as_slice()),
     };
-    let n_rows = table.write(&source, &args.out, terminal)?;
-    let (out, against) = (args.out.display(), answer.against());
+    let n_rows = table.write(&source, out, terminal)?;
+    let (out, against) = (out.display(), answer.against());
     let policies = match names.as_slice() {
         [only] => only.clone(),
         several => format!("{} policies", several.len()),

@@ -4,7 +4,7 @@ use poul::evaluate::{AtomEffect, Evaluation};
 use serde_json::{Value, json};
 
 use super::chart::{Column, Panel, Variant, label, short_label};
-use super::markup::{listed, signed};
+use super::markup::{interval, listed, signed};
 use super::page::{Part, Section};
 use crate::number::count;
 
@@ -33,8 +33,9 @@ pub(super) fn section(evaluation: &Evaluation) -> Option<Section> {
     let panel = Panel {
         id: "atoms",
         title: "Effect of each action in each context".to_owned(),
-        how: "The predicted effect of changing that one cell of the control policy, per unit of the context's weight. A dot \
-              marks what control does already, a question mark an atom that no training row carried; an empty cell cannot \
+        how: "The average effect on the whole population of changing that one cell of the control policy, in units of the \
+              outcome. The table has intervals: one for each cell alone, and a band that holds all cells at once. A dot \
+              marks what control does already, a question mark a cell that no training row carried; an empty cell cannot \
               be scored."
             .to_owned(),
         keys: vec!["outcome"],
@@ -43,6 +44,8 @@ pub(super) fn section(evaluation: &Evaluation) -> Option<Section> {
             Column::new("context", 0, "list.context"),
             Column::new("action", 0, "list.action"),
             Column::new("effect", 0, "list.effect"),
+            Column::new("interval", 0, "list.interval"),
+            Column::new("band", 0, "list.band"),
             Column::new("training rows", 0, "list.rows"),
         ],
     };
@@ -83,7 +86,9 @@ fn variant(outcome: &str, atoms: &[&AtomEffect]) -> Variant {
                 let effect =
                     atom.effect.map_or_else(|| "cannot be scored".to_owned(), |own| signed(Some(own)));
                 let control = if atom.control { "<br>control does this" } else { "" };
-                format!("effect {effect}<br>{} training rows{control}", count(atom.rows))
+                let ends =
+                    atom.interval.map_or_else(String::new, |_| format!(" ({})", interval(atom.interval)));
+                format!("effect {effect}{ends}<br>{} training rows{control}", count(atom.rows))
             }
         };
         json!(format!("{} in {}<br>{said}", label(action), label(context)))
@@ -98,7 +103,8 @@ fn variant(outcome: &str, atoms: &[&AtomEffect]) -> Variant {
         "text": text, "texttemplate": "%{text}", "customdata": hover, "hovertemplate": "%{customdata}<extra></extra>",
         "zmin": -most, "zmax": most, "xgap": 2, "ygap": 2,
         "list": { "context": list(|atom| json!(atom.context)), "action": list(|atom| json!(atom.action)),
-                  "effect": list(|atom| json!(atom.effect)), "rows": list(|atom| json!(atom.rows)) },
+                  "effect": list(|atom| json!(atom.effect)), "interval": list(|atom| json!(interval(atom.interval))),
+                  "band": list(|atom| json!(interval(atom.band))), "rows": list(|atom| json!(atom.rows)) },
     })];
     let ticks = |names: &[&str]| {
         json!({ "tickmode": "array", "tickvals": places(names.len()), "zeroline": false, "showgrid": false,

@@ -40,11 +40,16 @@ pub(super) fn evaluation(n_policies: usize) -> Evaluation {
         for (row, context) in ["airport", "evening", "morning peak", "rain", "weekend"].iter().enumerate() {
             for (column, action) in ["none", "coupon 10 %", "coupon 20 %", "upgrade"].iter().enumerate() {
                 let unseen = row == 3 && column == 3;
+                let effect = scale * column as f64 * (0.8 + 1.4 * wiggle(row * 4 + column));
                 evaluation.atoms.push(AtomEffect {
                     outcome: outcome.to_owned(),
                     context: (*context).to_owned(),
                     action: (*action).to_owned(),
-                    effect: Some(scale * column as f64 * (0.8 + 1.4 * wiggle(row * 4 + column))),
+                    effect: Some(effect),
+                    se: Some(0.2 * scale),
+                    interval: Some([effect - 0.33 * scale, effect + 0.33 * scale]),
+                    band: Some([effect - 0.5 * scale, effect + 0.5 * scale]),
+                    weight: 0.25,
                     rows: if unseen { 0 } else { 1_000 * (row as u64 + 2) },
                     control: column == 0,
                 });
@@ -77,6 +82,7 @@ pub(super) fn evaluation(n_policies: usize) -> Evaluation {
             supported_share: if run { 1.0 } else { 0.8 },
             unseen_share: if run { 0.0 } else { 0.05 },
             bound: vec![0.3, 0.1],
+            averages: Vec::new(),
         });
     }
     evaluation.validation = Some(validation(&names));

@@ -8,6 +8,7 @@
 //! `spread` are the mean and the standard deviation of an average's error, in standard errors. `only=SCENARIO` runs
 //! one, `seed` (3407) draws another world.
 
+mod averages;
 mod counts;
 
 use std::collections::BTreeMap;
@@ -38,6 +39,19 @@ fn main() -> Result<()> {
         })
         .collect();
     let number = |key: &str, default: usize| given.get(key).copied().unwrap_or(default);
+    if std::env::args().any(|arg| arg == "averages") {
+        let last = number("last", 3) as u64;
+        return averages::table(
+            &shapes(
+                number("rows", 0) as u64,
+                &std::env::args()
+                    .find_map(|arg| arg.strip_prefix("shape=").map(str::to_owned))
+                    .unwrap_or_default(),
+            ),
+            number("first", 1) as u64..=last,
+            number("whole", 0) > 0,
+        );
+    }
     let folder = std::env::temp_dir().join(format!("poul-coverage-{}", std::process::id()));
     println!("scenario       design         outcome  averages  deciles  band   found  false  bias  spread");
     let designs = [
@@ -79,6 +93,31 @@ fn main() -> Result<()> {
         std::fs::remove_dir_all(&folder).map_err(|error| poul::Error::output(&folder, error))?;
     }
     Ok(())
+}
+
+/// The worlds on which averages are judged.
+fn shapes(rows: u64, only: &str) -> Vec<averages::Shape> {
+    let shape = |name, rows, features, sizes, noise| averages::Shape {
+        name,
+        scenario: "long-tail",
+        rows,
+        features,
+        sizes: Some(sizes),
+        noise: Some(noise),
+        design: Design::Randomized,
+    };
+    let shapes = [
+        shape("60 of 12 × 5", 40_000, 40, (60, 12, 5), 2.0),
+        shape("120 of 6 × 8", 20_000, 20, (120, 6, 8), 2.0),
+        shape("200 of 24 × 4", 60_000, 20, (200, 24, 4), 4.0),
+        averages::Shape {
+            scenario: "ride-hailing",
+            sizes: None,
+            noise: None,
+            ..shape("ride-hailing", if rows > 0 { rows } else { 50_000 }, 40, (8, 18, 3), 0.0)
+        },
+    ];
+    shapes.into_iter().filter(|shape| shape.name.contains(only)).collect()
 }
 
 struct World {

@@ -9,7 +9,8 @@ use super::sampled::SampledRows;
 use super::trust::Trust;
 use super::{ValidAssessmentRequest, group_columns, provenance};
 use crate::data::{Budget, ColumnKind, Columns, Feature, MatrixBuilder, Need, Roles, Source};
-use crate::evaluate::{Effects, Evaluation};
+use crate::effect::{Asked, AverageEstimate};
+use crate::evaluate::{AverageEffect, Effects, Evaluation};
 use crate::model::Model;
 use crate::net::DenseRows;
 use crate::policy::PolicySet;
@@ -96,7 +97,8 @@ pub fn assess_model(
     };
     let averages = compared.averages(Some(&DenseRows::new(x.values(), width)?), params, progress);
     predicted.unseen.notes(&model.manifest().encoder).iter().for_each(|note| progress.warn(note));
-    let averages = averages.map_err(|error| source.locate(error))?;
+    let mut averages = averages.map_err(|error| source.locate(error))?;
+    add_errors(&mut averages, model, asked, params.bootstrap.level)?;
     drop(x);
     let metrics = compared.metrics(params, progress).map_err(|error| source.locate(error))?;
     let who_gains = sampled.who_gains(&compared)?;
@@ -107,6 +109,23 @@ pub fn assess_model(
     }
     evaluation.provenance = Some(provenance::of_model(model, source, request)?);
     Ok(evaluation)
+}
+
+/// The model's own errors of its averages, where it knows them, for the averages over all rows.
+fn add_errors(averages: &mut [AverageEffect], model: &Model, asked: &Asked, level: f64) -> Result<()> {
+    let found = model.effects().averages(&asked.policies, &asked.targets, asked.against, false)?;
+    let Some(found) = found else { return Ok(()) };
+    for average in averages.iter_mut().filter(|own| own.by.is_none()) {
+        let outcome = model.effects().outcomes().iter().position(|name| *name == average.outcome);
+        let target = asked.targets.iter().position(|own| asked.policies.name(*own) == average.policy);
+        if let (Some(outcome), Some(target), Some(predicted)) = (outcome, target, average.predicted) {
+            // These rows may be of another population than that of training: the error is taken over, not the average.
+            let own = AverageEstimate { effect: predicted, ..found[outcome].estimates[target] };
+            average.predicted_se = Some(own.se);
+            average.predicted_interval = Some(own.interval(level));
+        }
+    }
+    Ok(())
 }
 
 /// The place of each outcome among the model's.

@@ -4,8 +4,8 @@ use crate::data::{Design, Need, Roles, Source};
 use crate::effect::Asked;
 use crate::evaluate::Evaluation;
 use crate::model::Model;
-use crate::net::DenseRows;
-use crate::validate::{SampleRows, Trial, ValidValidationParams, atom_effects, places, validate};
+use crate::net::{DenseRows, RowSource};
+use crate::validate::{SampleRows, Trial, ValidValidationParams, components, places, validate};
 use crate::{Kind, Progress, Result};
 
 /// What to find out.
@@ -34,13 +34,15 @@ impl Trust<'_> {
         let mut is_shown: Vec<bool> = (0..policies.len()).map(is_run).collect();
         asked.targets.iter().chain([&asked.against]).for_each(|policy| is_shown[*policy] = true);
         let shown: Vec<usize> = (0..policies.len()).filter(|policy| is_shown[*policy]).collect();
-        evaluation.policies = places(model, policies, &shown, self.min_rows)?;
+        evaluation.policies =
+            places(model, policies, &shown, asked.against, (self.min_rows, evaluation.level))?;
         let roles = with_design(model, source, roles, progress);
         let columns = model.columns(source, &roles, Need::EVALUATE)?;
         let columns = columns.with_populations(manifest.settings.populations(), source.schema())?;
         let rows = SampleRows::read(source, &columns, &manifest.encoder, policies, progress)?;
         let x = DenseRows::new(&rows.x, rows.width)?;
-        let atoms = atom_effects(model, policies, asked.against, &x, rows.weight.as_deref())?;
+        let rows_of = (&x as &dyn RowSource, rows.weight.as_deref());
+        let atoms = components(model, policies, asked.against, evaluation.level, Some(rows_of))?;
         atoms.notes.iter().for_each(|note| progress.warn(note));
         evaluation.atoms = atoms.atoms;
         let trial = Trial { model, rows: &rows, policies, targets: &asked.targets, against: asked.against };

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `training_data` | what a learner is given, checked |
 //! | `settings` | what a user may set, by table of `poul.toml` |
+//! | `averages` | average effects of policies, with their errors |
 //! | `trained` | what a learner gives back: effects, history, notes |
 //! | `tensor` | numbers that a model file keeps |
 //! | `embedding` | policies as points, and how far effects can differ between them |
@@ -18,6 +19,7 @@
 
 pub mod constant;
 
+mod averages;
 mod combination;
 mod embedding;
 mod quantile;
@@ -30,6 +32,7 @@ mod tensor;
 mod trained;
 mod training_data;
 
+pub use averages::{AverageEstimate, Averages};
 pub use combination::combination;
 pub use embedding::{GainDeciles, PolicyEmbedding, StabilityConstants};
 pub use quantile::normal_quantile;
@@ -74,6 +77,21 @@ pub trait EffectModel: Send + Sync {
     /// By default there is none.
     fn policy_embedding(&self) -> Option<&dyn PolicyEmbedding> {
         None
+    }
+
+    /// The average effects of `targets` against `against` over the training population by outcome, with their errors; with
+    /// their covariances where `joint` asks for them. None for learners that do not know the errors of their averages.
+    ///
+    /// The mean of what a scorer gives over the training rows is just this average.
+    fn averages(
+        &self,
+        policies: &PolicySet,
+        targets: &[usize],
+        against: usize,
+        joint: bool,
+    ) -> Result<Option<Vec<Averages>>> {
+        let _ = (policies, targets, against, joint);
+        Ok(None)
     }
 
     /// Gets ready to score `targets` against `against`, all indices into `policies`.

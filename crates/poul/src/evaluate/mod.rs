@@ -80,14 +80,15 @@ pub use rate::{Rate, rate, rate_autoc, rate_qini};
 pub use readings::{Metric, Readings, readings};
 pub use reasons::{
     AtomEffect, AverageEffect, Balance, CheckResult, FeatureEffect, FeatureGroup, OutcomeCalibration,
-    Overlap, Placebo, PolicyPlace, Provenance, Sensitivity, TrainingPoint, TreeNode, Validation, Verdict,
-    WhoGains,
+    Overlap, Placebo, PolicyAverage, PolicyPlace, Provenance, Sensitivity, TrainingPoint, TreeNode,
+    Validation, Verdict, WhoGains,
 };
 pub use residual::{constant_effect, r_loss, r_score};
 pub use result::{
     CostResult, CurvePoint, Evaluation, Interval, Metrics, PolicyResult, PooledResult, TopShare,
 };
 pub use sample::Sample;
+pub(crate) use simultaneous::{max_t_quantile, sidak_quantile};
 pub use sklift::{qini_auc_sklift, uplift_auc_sklift};
 pub use slope::{Slope, calibration_slope};
 pub use top_share::{Strategy, uplift_at_k};

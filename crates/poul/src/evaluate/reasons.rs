@@ -42,6 +42,12 @@ pub struct AverageEffect {
     pub q_value: Option<f64>,
     /// The mean predicted effect over the same rows.
     pub predicted: Option<f64>,
+    /// The standard error of the model's own average, where it knows one; for all rows only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicted_se: Option<f64>,
+    /// The interval of `predicted` by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicted_interval: Option<Interval>,
     /// Why numbers are missing or doubtful.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -225,6 +231,22 @@ pub struct PolicyPlace {
     /// row: mean over members of ‖g(x)‖·‖h(t) − h(t′)‖, axes scaled by the size of g; none where the learner has no bound.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bound: Vec<f64>,
+    /// Its average effect over the training population, by outcome, where the learner knows how sure it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub averages: Vec<PolicyAverage>,
+}
+
+/// The average effect of a policy, run or not, by the model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PolicyAverage {
+    /// Name of the outcome.
+    pub outcome: String,
+    /// The average effect.
+    pub effect: f64,
+    /// Its standard error.
+    pub se: f64,
+    /// Its interval at the level of the evaluation.
+    pub interval: Interval,
 }
 
 /// What an action does in a context: the effect of changing that one cell of the control policy.
@@ -236,8 +258,20 @@ pub struct AtomEffect {
     pub context: String,
     /// Name of the action.
     pub action: String,
-    /// Mean predicted effect over the rows, per unit of the context's weight; none where it cannot be scored.
+    /// The average effect on the population, in units of the outcome; none where it cannot be scored.
     pub effect: Option<f64>,
+    /// Its standard error, where the learner knows one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub se: Option<f64>,
+    /// Its interval, for this atom alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Interval>,
+    /// Its simultaneous interval: all atoms of the outcome are inside theirs at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub band: Option<Interval>,
+    /// The share of the mixture that the context has.
+    #[serde(default)]
+    pub weight: f64,
     /// Training rows whose policy carries the atom.
     pub rows: u64,
     /// Whether control does this already.

@@ -24,13 +24,13 @@ pub(super) fn p_value(effect: f64, se: f64) -> Option<f64> {
 }
 
 /// The number of standard errors within which all of `n` estimates are with probability `level`, at least.
-pub(super) fn sidak_quantile(n: usize, level: f64) -> f64 {
+pub(crate) fn sidak_quantile(n: usize, level: f64) -> f64 {
     let each = level.powf(1.0 / n.max(1) as f64);
     normal_quantile(0.5 + each / 2.0)
 }
 
 /// The same for estimates with the covariance `covariance`, K × K.
-pub(super) fn max_t_quantile(covariance: &[f64], n: usize, level: f64, seed: Seed) -> f64 {
+pub(crate) fn max_t_quantile(covariance: &[f64], n: usize, level: f64, seed: Seed) -> f64 {
     if n <= 1 {
         return sidak_quantile(n, level);
     }

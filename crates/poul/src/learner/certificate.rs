@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::anchor::Anchor;
 use super::params::Loss;
 use super::poul::Poul;
 use super::uplift_net::UpliftNet;
@@ -94,13 +95,15 @@ pub(super) fn embedding_bound(phi: &[f32], atoms: &[(u32, u32)], with_zero: bool
     most.sqrt()
 }
 
-/// ‖g(x)/s‖ of every outcome and member by decile of the rows, and s in the units of `units`; outcomes first.
+/// ‖g(x)/s‖ of every outcome and member by decile of the rows, and s in the units of `units`; outcomes first. Where effects
+/// lie around averages, g is what sets rows apart from them.
 pub(super) fn gain_deciles(
     network: &UpliftNet,
     layout: &Layout,
     members: &[Vec<f32>],
     x: &dyn RowSource,
     units: &[f64],
+    anchors: &[Anchor],
 ) -> Result<Vec<GainDeciles>> {
     let (d, n_outcomes, n_rows) = (network.width(), units.len(), x.n_rows());
     if n_rows == 0 {
@@ -109,7 +112,13 @@ pub(super) fn gain_deciles(
     let mut sizes = vec![Vec::with_capacity(n_rows); n_outcomes * members.len()];
     let mut scales = vec![Vec::new(); n_outcomes * members.len()];
     for (member, weights) in members.iter().enumerate() {
-        let g = predict(layout, weights, network, x, d * n_outcomes, member)?;
+        let mut g = predict(layout, weights, network, x, d * n_outcomes, member)?;
+        for (outcome, anchor) in anchors.iter().enumerate() {
+            for g in g.chunks_exact_mut(d).skip(outcome).step_by(n_outcomes) {
+                let centred = g.iter_mut().zip(&anchor.centre[member]);
+                centred.for_each(|(g, centre)| *g = (anchor.slope * (f64::from(*g) - centre)) as f32);
+            }
+        }
         for outcome in 0..n_outcomes {
             let own = || g.chunks_exact(d).skip(outcome).step_by(n_outcomes);
             let s = root_mean_squares(own(), d);

@@ -1,18 +1,18 @@
 //! Stage 2 of Algorithm 1: g and h on residuals, by the orthogonalised loss; the best state by validation R-loss.
 
-use super::calibration::{Slopes, calibrate};
+use super::calibration::{Slopes, slopes};
 use super::centring::{Assigned, Centre};
 use super::halves::{Team, teams};
+use super::held_out::HeldOutParts;
 use super::objective::{Target, Training};
 use super::params::{Centring, ValidParams};
 use super::phases::TrainingPhase;
-use super::r_loss::r_loss;
+use super::r_loss::{Validation, r_loss};
 use super::space::{Mixtures, TreatmentSpace};
 use super::uplift_net::UpliftNet;
 use super::warm_start::WarmStart;
 use crate::effect::Phase;
 use crate::net::{Adam, AdamParams, GroupRule, Layout, RowSource, Trainer, TrainerParams, train};
-use crate::nuisance::Folds;
 use crate::{Error, Kind, Progress, Result, Seed};
 
 /// How much faster gates learn than weights. Gates start open, and training stops at its best epoch: slow ones would still
@@ -60,6 +60,7 @@ impl<'a> Problem<'a> {
             policy: self.policy,
             target: self.target,
             weight: self.weight,
+            held_out: None,
             precision: self.precision,
             gate_penalty: params.training.gate_penalty / (self.x.n_rows().max(1) as f32).sqrt(),
         }
@@ -72,7 +73,7 @@ pub(super) struct Fitted {
     pub weights: Vec<Vec<f32>>,
     /// How each phase went.
     pub history: Vec<Phase>,
-    /// What effects of each outcome were scaled by, where that was asked for and rows were held out.
+    /// What held-out rows say of the size of effects of each outcome, where that was asked for and rows were held out.
     pub slopes: Vec<Slopes>,
 }
 
@@ -101,21 +102,31 @@ pub(super) fn fit(
         .group(groups.phi, decay(settings.decay_phi))
         .group(groups.delta, decay(settings.decay_delta))
         .group(groups.running, GroupRule { rate_factor: 0.0, weight_decay: 0.0 });
-    let (rows, validation) = split(problem, settings.validation_share, seed);
+    let parts = HeldOutParts::new(problem, settings.validation_share, seed);
     let mut weights: Vec<Vec<f32>> = Vec::with_capacity(params.model.members);
     let mut history = Vec::new();
-    for team in teams(problem, rows, params, seed) {
+    for team in teams(problem, &parts, params, seed) {
         let mut training = problem.training(&network, params);
+        training.held_out = (parts.is_some() && team.n_members > 1).then_some((&parts, team.first));
         // In units of sd / √rows, of the rows that the team has.
         training.gate_penalty /= team.share.sqrt();
-        let run = TeamRun { problem, team: &team, training: &training, layout: &layout, adam: &adam };
-        weights.extend(run.phases(&validation, &mut history, progress)?);
+        let run = TeamRun {
+            problem,
+            team: &team,
+            parts: &parts,
+            training: &training,
+            layout: &layout,
+            adam: &adam,
+        };
+        weights.extend(run.phases(&mut history, progress)?);
     }
-    let held_out = problem.phases.last().map(|phase| phase.select(&validation)).unwrap_or_default();
     let training = problem.training(&network, params);
-    let slopes = match settings.calibrate && !held_out.is_empty() {
-        true => calibrate(&training, &layout, &mut weights, problem.x, &held_out)?,
-        false => Vec::new(),
+    let slopes = match problem.phases.last() {
+        Some(phase) if settings.calibrate => {
+            let validation = Validation::new(&parts, 0, weights.len(), phase);
+            slopes(&training, &layout, &weights, problem.x, &validation)?
+        }
+        _ => Vec::new(),
     };
     Ok(Fitted { weights, history, slopes })
 }
@@ -124,6 +135,7 @@ pub(super) fn fit(
 struct TeamRun<'a> {
     problem: &'a Problem<'a>,
     team: &'a Team,
+    parts: &'a HeldOutParts,
     training: &'a Training<'a>,
     layout: &'a Layout,
     adam: &'a Adam,
@@ -131,13 +143,8 @@ struct TeamRun<'a> {
 
 impl TeamRun<'_> {
     /// Trains phase by phase; gives the weights of the members.
-    fn phases(
-        &self,
-        validation: &[u32],
-        history: &mut Vec<Phase>,
-        progress: &dyn Progress,
-    ) -> Result<Vec<Vec<f32>>> {
-        let Self { problem, team, training, layout, adam } = self;
+    fn phases(&self, history: &mut Vec<Phase>, progress: &dyn Progress) -> Result<Vec<Vec<f32>>> {
+        let Self { problem, team, parts, training, layout, adam } = self;
         let members = TrainerParams { n_members: team.n_members, ..TrainerParams::default() };
         let mut weights: Option<Vec<Vec<f32>>> = None;
         for (index, phase) in problem.phases.iter().enumerate() {
@@ -155,7 +162,8 @@ impl TeamRun<'_> {
             if let Some(weights) = &weights {
                 trainer.start_from(weights)?;
             }
-            let (rows, validation) = (phase.select(&team.rows), phase.select(validation));
+            let rows = phase.select(&team.rows);
+            let validation = Validation::new(parts, team.first, team.n_members, phase);
             let mut validate = |trainer: &Trainer| {
                 if validation.is_empty() {
                     return Ok(None);
@@ -181,15 +189,4 @@ impl TeamRun<'_> {
 /// Names the phase where training itself went wrong.
 fn at_phase(error: Error, title: &str) -> Error {
     if error.kind() == Kind::Other { error.at(title) } else { error }
-}
-
-/// Rows to learn from and rows to validate on, by cluster.
-fn split(problem: &Problem<'_>, share: f64, seed: Seed) -> (Vec<u32>, Vec<u32>) {
-    let n_rows = problem.x.n_rows();
-    if share <= 0.0 {
-        return ((0..n_rows as u32).collect(), Vec::new());
-    }
-    let n_parts = (1.0 / share).round().max(2.0) as usize;
-    let parts = Folds::deal(n_rows, problem.cluster, n_parts, seed.child("validation"));
-    (parts.rest(0), parts.rows(0))
 }

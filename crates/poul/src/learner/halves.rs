@@ -8,6 +8,7 @@
 //! size of effects. Nor is bias: half of the rows are shrunk as if there were no others.
 
 use super::fit::Problem;
+use super::held_out::HeldOutParts;
 use super::params::{MemberRows, ValidParams};
 use crate::Seed;
 use crate::nuisance::Folds;
@@ -17,7 +18,7 @@ pub(super) struct Team {
     /// The first member, counted over all teams.
     pub(super) first: usize,
     pub(super) n_members: usize,
-    /// Rows to learn from.
+    /// Rows that any of its members learns from.
     pub(super) rows: Vec<u32>,
     /// The root of its random streams.
     pub(super) seed: Seed,
@@ -27,10 +28,19 @@ pub(super) struct Team {
     pub(super) share: f32,
 }
 
-/// The teams that share out `rows`.
-pub(super) fn teams(problem: &Problem<'_>, rows: Vec<u32>, params: &ValidParams, seed: Seed) -> Vec<Team> {
+/// The teams that share out the rows.
+pub(super) fn teams(
+    problem: &Problem<'_>,
+    parts: &HeldOutParts,
+    params: &ValidParams,
+    seed: Seed,
+) -> Vec<Team> {
+    let all = 0..problem.x.n_rows() as u32;
     let n_members = params.model.members;
     if params.training.member_rows == MemberRows::All {
+        // What one member alone holds out need not be read.
+        let is_read = |row: &u32| n_members > 1 || !parts.holds_out(0, *row);
+        let rows = all.filter(is_read).collect();
         return vec![Team { first: 0, n_members, rows, seed, suffix: String::new(), share: 1.0 }];
     }
     let mut teams = Vec::with_capacity(n_members);
@@ -42,7 +52,10 @@ pub(super) fn teams(problem: &Problem<'_>, rows: Vec<u32>, params: &ValidParams,
             teams.push(Team {
                 first,
                 n_members: 1,
-                rows: rows.iter().copied().filter(|row| halves.of_row[*row as usize] == half).collect(),
+                rows: all
+                    .clone()
+                    .filter(|row| halves.of_row[*row as usize] == half && !parts.holds_out(first, *row))
+                    .collect(),
                 seed: seed.child("member").index(first as u64),
                 suffix: format!(", member {} of {n_members}", first + 1),
                 share: 0.5,

@@ -16,7 +16,9 @@
 //! | `r_loss` | the loss on held-out rows, by which the best state is kept |
 //! | `logistic`, `baseline_net` | 0/1 outcomes, and the logit under the mean policy |
 //! | `fit` | stage 2: the training of an ensemble |
+//! | `held_out` | the rows that each member is not taught |
 //! | `calibration` | the size of effects by held-out rows |
+//! | `anchor` | effects of rows around the averages of policies |
 //! | `halves` | members on complementary halves of the rows |
 //! | `phases` | stage 2 on one population after the other |
 //! | `warm_start` | stage 2 from a saved model |
@@ -30,6 +32,7 @@
 //! | `eigen` | eigenvalues of small matrices |
 //! | `poul`, `scorer` | what comes out, and how it scores |
 
+mod anchor;
 mod assignment;
 mod attributes;
 mod axes;
@@ -43,6 +46,7 @@ mod expected_mixture;
 mod fit;
 mod gain;
 mod halves;
+mod held_out;
 mod logistic;
 mod noise;
 mod nuisances;

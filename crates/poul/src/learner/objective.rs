@@ -1,6 +1,7 @@
 //! The orthogonalised loss: outcomes against m̂(x) and g(x)ᵀ(h(T) − e_h(x)) (Eq. 5 of the paper).
 
 use super::centring::{Centre, Centred};
+use super::held_out::HeldOutParts;
 use super::space::Mixtures;
 use super::uplift_net::UpliftNet;
 use crate::Result;
@@ -23,6 +24,8 @@ pub(super) struct Training<'a> {
     pub(super) policy: &'a [u32],
     pub(super) target: Target<'a>,
     pub(super) weight: Option<&'a [f32]>,
+    /// The rows that members do not learn from, and the number of the first member that is trained.
+    pub(super) held_out: Option<(&'a HeldOutParts, usize)>,
     /// The root of what each row and outcome counts by its noise, row-major.
     pub(super) precision: Option<&'a [f32]>,
     /// What Σ|gate| of an outcome costs, in units of the deviation of its predictions times errors.
@@ -92,6 +95,27 @@ impl Training<'_> {
         places.map(|(place, predicted)| self.by_noise(place) * self.target.loss_of(place, *predicted)).sum()
     }
 
+    /// Half of how fast the loss of a prediction grows with its square, in one place.
+    pub(super) fn curvature_of(&self, place: usize, predicted: f64) -> f64 {
+        let curvature = match self.target {
+            Target::Residual(_) => 1.0,
+            Target::Binary { logit, .. } => {
+                let chance = 1.0 / (1.0 + (-f64::from(logit[place]) - predicted).exp());
+                0.5 * chance * (1.0 - chance)
+            }
+        };
+        self.by_noise(place) * curvature
+    }
+
+    /// What a row counts for a member: nothing where the member holds it out.
+    #[inline]
+    fn row_weight(&self, member: usize, row: u32) -> f32 {
+        match self.held_out {
+            Some((parts, first)) if parts.holds_out(first + member, row) => 0.0,
+            _ => self.weight.map_or(1.0, |weight| weight[row as usize]),
+        }
+    }
+
     /// What a row and outcome counts by its noise.
     fn by_noise(&self, place: usize) -> f64 {
         self.precision.map_or(1.0, |precision| f64::from(precision[place]).powi(2))
@@ -123,9 +147,14 @@ impl Training<'_> {
     fn loss(&self, tape: &mut Tape<'_>, predicted: Predicted, batch: &Batch<'_>) -> Var {
         let Predicted { value, scatter } = predicted;
         let n_outcomes = self.network.g.len();
-        let weighted = |tape: &mut Tape<'_>| match self.weight {
-            None => (None, batch.scale()),
-            Some(weight) => (Some(tape.column(batch.pick(weight))), batch.weighted_scale(weight)),
+        let weighted = |tape: &mut Tape<'_>| match (self.weight, self.held_out) {
+            (None, None) => (None, batch.scale()),
+            _ => {
+                let of = |row: &u32| self.row_weight(batch.member, *row);
+                let total: f64 = batch.batch_rows.iter().map(|row| f64::from(of(row))).sum();
+                let scale = if total > 0.0 { (1.0 / total) as f32 } else { 0.0 };
+                (Some(tape.column(batch.rows.iter().map(of))), scale)
+            }
         };
         match self.target {
             Target::Residual(residual) => {
@@ -170,7 +199,7 @@ impl Training<'_> {
             for (value, row) in values.zip(batch.rows) {
                 let place = *row as usize * n_outcomes + outcome;
                 let error = self.by_noise(place) * self.target.error_of(place, *value);
-                let weight = self.weight.map_or(1.0, |weight| f64::from(weight[*row as usize]));
+                let weight = f64::from(self.row_weight(batch.member, *row));
                 square += weight * (f64::from(*value) * error).powi(2);
                 mass += weight;
             }

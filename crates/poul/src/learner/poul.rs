@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::anchor::{Anchor, AnchorManifest, anchors};
 use super::baseline_net::mean_policy;
+use super::calibration::Slopes;
 use super::canonical::{Geometry, Population};
 use super::certificate::gain_deciles;
 use super::params::{Embedding, Loss, MemberRows, ModelParams, Params, TrainingParams, ValidParams};
@@ -10,7 +12,10 @@ use super::scorer::{Link, PoulScorer};
 use super::space::{Mixtures, TreatmentSpace};
 use super::treatment_net::TreatmentNet;
 use super::uplift_net::UpliftNet;
-use crate::effect::{EffectModel, GainDeciles, PolicyEmbedding, Scorer, Tensor, Tensors};
+use crate::average::Posterior;
+use crate::effect::{
+    AverageEstimate, Averages, EffectModel, GainDeciles, PolicyEmbedding, Scorer, Tensor, Tensors,
+};
 use crate::net::{Columns, Layout, Prepared, Workspace};
 use crate::nuisance::{OutcomeManifest, OutcomeModels, SomeRows};
 use crate::policy::{Attributes, PolicySet};
@@ -24,6 +29,8 @@ pub struct Poul {
     weights: Vec<Vec<f32>>,
     /// b(x) of 0/1 outcomes.
     baseline: Option<OutcomeModels>,
+    /// What effects of rows lie around, by outcome; none in older models and where it was not asked for.
+    anchors: Vec<Anchor>,
 }
 
 /// What the model file keeps besides the weights.
@@ -45,6 +52,9 @@ struct Manifest {
     /// ‖g(x)‖ over training rows, by outcome and member; none in older models.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     gains: Vec<GainDeciles>,
+    /// By outcome; none in older models.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    anchors: Vec<AnchorManifest>,
 }
 
 impl Poul {
@@ -71,10 +81,11 @@ impl Poul {
             baseline: stored,
             geometry,
             gains,
+            anchors: Vec::new(),
         };
         let (network, layout, _) =
             UpliftNet::new(n_features, manifest.outcomes.len(), &manifest.space, params)?;
-        Ok(Self { manifest, network, layout, weights, baseline })
+        Ok(Self { manifest, network, layout, weights, baseline, anchors: Vec::new() })
     }
 
     /// From the parts of a model file.
@@ -84,7 +95,8 @@ impl Poul {
             serde_json::from_value(manifest).map_err(|error| damaged(error.to_string()))?;
         let params = Params { model: manifest.model.clone(), training: manifest.training.clone() };
         let params = params.check().map_err(|error| damaged(error.to_string()))?;
-        let Manifest { outcomes, scales, n_features, space, baseline, geometry, gains, .. } = manifest;
+        let Manifest { outcomes, scales, n_features, space, baseline, geometry, gains, anchors, .. } =
+            manifest;
         let consistent = scales.len() == outcomes.len() && space.is_consistent();
         if !consistent || n_features == 0 || outcomes.is_empty() {
             return Err(damaged("the parts of the model contradict each other".to_owned()));
@@ -105,6 +117,16 @@ impl Poul {
             }
             poul.weights.push(weights);
         }
+        let n_outcomes = poul.manifest.outcomes.len();
+        if !anchors.is_empty() && anchors.len() != n_outcomes {
+            return Err(damaged("the averages are not of the outcomes".to_owned()));
+        }
+        let shape = (poul.weights.len(), poul.network.width());
+        for (outcome, anchor) in anchors.into_iter().enumerate() {
+            let anchor = Anchor::from_parts(anchor, outcome, shape, tensors)?;
+            poul.anchors.push(anchor.ok_or_else(|| damaged("the averages are not of the model".to_owned()))?);
+        }
+        poul.manifest.anchors = poul.anchors.iter().map(Anchor::manifest).collect();
         Ok(poul)
     }
 
@@ -128,14 +150,25 @@ impl Poul {
         &self.weights
     }
 
-    /// Brings every member to its canonical form; effects stay the same.
-    pub(super) fn canonicalise(&mut self, population: &Population<'_>) -> Result<()> {
+    /// Brings every member to its canonical form; effects stay the same but for the averages that they are to lie around,
+    /// where there are any.
+    pub(super) fn canonicalise(
+        &mut self,
+        population: &Population<'_>,
+        averages: Option<Vec<Posterior>>,
+        slopes: &[Slopes],
+    ) -> Result<()> {
         let Self { manifest, network, layout, weights, .. } = self;
         manifest.geometry = population.canonicalise(&manifest.space, network, layout, weights)?;
+        if let Some(averages) = averages {
+            let rows = (population.x, population.weight);
+            self.anchors = anchors(averages, slopes, network, layout, weights, rows)?;
+            manifest.anchors = self.anchors.iter().map(Anchor::manifest).collect();
+        }
         let rows = population.sample_rows();
         let counted: Vec<u32> = rows.into_iter().filter(|row| population.counts(*row)).collect();
         let x = SomeRows { x: population.x, rows: &counted };
-        manifest.gains = gain_deciles(network, layout, weights, &x, &manifest.scales)?;
+        manifest.gains = gain_deciles(network, layout, weights, &x, &manifest.scales, &self.anchors)?;
         Ok(())
     }
 
@@ -194,7 +227,13 @@ impl Poul {
     }
 
     /// How g of an outcome becomes effects of some policies, of which the last is the one compared with.
-    fn link(&self, policies: &PolicySet, mixtures: &Mixtures, outcome: usize) -> Result<Link> {
+    fn link(
+        &self,
+        policies: &PolicySet,
+        chosen: &[usize],
+        mixtures: &Mixtures,
+        outcome: usize,
+    ) -> Result<Link> {
         let (d, n_chosen, n_members) = (self.network.width(), mixtures.rows.n_rows(), self.weights.len());
         let n_targets = n_chosen - 1;
         let h = self.embed(mixtures, outcome)?;
@@ -204,7 +243,10 @@ impl Poul {
                 |(h, mean): (&Vec<f32>, &Vec<f32>)| Columns::new(d, n_chosen, |k, t| h[t * d + k] - mean[k]);
             return Ok(Link::Logistic { members: h.iter().zip(&means).map(columns).collect() });
         }
-        let scale = self.manifest.scales[outcome];
+        // Deviations of rows only, where averages are known by themselves.
+        let anchor = self.anchors.get(outcome);
+        let unit = self.manifest.scales[outcome];
+        let scale = unit * anchor.map_or(1.0, |anchor| anchor.slope);
         let contrast = |member: usize, k: usize, target: usize| {
             let h = &h[member];
             f64::from(h[target * d + k] - h[n_targets * d + k]) * scale
@@ -214,7 +256,20 @@ impl Poul {
         });
         let columns =
             |member: usize| Columns::new(d, n_targets, |k, target| contrast(member, k, target) as f32);
-        Ok(Link::Identity { mean, members: (0..n_members).map(columns).collect() })
+        let members = (0..n_members).map(columns).collect();
+        let Some(anchor) = anchor else {
+            return Ok(Link::Identity { mean, members, offsets: Vec::new(), errors: Vec::new() });
+        };
+        let averages = anchor.average.averages(policies, &chosen[..n_targets], chosen[n_targets], false)?;
+        let offset = |member: usize| -> Vec<f32> {
+            let around = |target: usize| -> f64 {
+                anchor.centre[member].iter().enumerate().map(|(k, g)| g * contrast(member, k, target)).sum()
+            };
+            let own = averages.estimates.iter().enumerate();
+            own.map(|(target, own)| (own.effect * unit - around(target)) as f32).collect()
+        };
+        let errors = averages.estimates.iter().map(|own| (own.se * unit) as f32).collect();
+        Ok(Link::Identity { mean, members, offsets: (0..n_members).map(offset).collect(), errors })
     }
 }
 
@@ -256,7 +311,7 @@ impl EffectModel for Poul {
         let chosen: Vec<usize> = targets.iter().copied().chain([against]).collect();
         let mixtures = self.manifest.space.mixtures(policies, &chosen)?;
         let links = (0..self.manifest.outcomes.len())
-            .map(|outcome| self.link(policies, &mixtures, outcome))
+            .map(|outcome| self.link(policies, &chosen, &mixtures, outcome))
             .collect::<Result<_>>()?;
         let members = self.weights.iter().enumerate();
         let members = members
@@ -272,6 +327,32 @@ impl EffectModel for Poul {
             in_pairs: self.manifest.training.member_rows == MemberRows::Half,
             notes: mixtures.notes,
         }))
+    }
+
+    fn averages(
+        &self,
+        policies: &PolicySet,
+        targets: &[usize],
+        against: usize,
+        joint: bool,
+    ) -> Result<Option<Vec<Averages>>> {
+        if self.anchors.is_empty() {
+            return Ok(None);
+        }
+        let of_outcome = |(anchor, unit): (&Anchor, &f64)| {
+            let Averages { estimates, covariance } =
+                anchor.average.averages(policies, targets, against, joint)?;
+            let in_units = |own: AverageEstimate| AverageEstimate {
+                effect: own.effect * unit,
+                se: own.se * unit,
+                ..own
+            };
+            Ok(Averages {
+                estimates: estimates.into_iter().map(in_units).collect(),
+                covariance: covariance.map(|own| own.into_iter().map(|value| value * unit * unit).collect()),
+            })
+        };
+        self.anchors.iter().zip(&self.manifest.scales).map(of_outcome).collect::<Result<_>>().map(Some)
     }
 
     fn embeds(&self, context: &str, action: &str, attributes: &Attributes) -> bool {
@@ -301,6 +382,9 @@ impl EffectModel for Poul {
                 let name = tensor_name(member, &segment.name);
                 tensors.push(Tensor::new(name, &shape, &weights[segment.range()]));
             }
+        }
+        for (outcome, anchor) in self.anchors.iter().enumerate() {
+            tensors.extend(anchor.tensors(outcome));
         }
         for tensor in self.baseline.iter().flat_map(OutcomeModels::tensors) {
             tensors.push(Tensor::new(format!("{BASELINE}.{}", tensor.name), &tensor.shape, tensor.values));

@@ -36,6 +36,10 @@ pub(super) enum Link {
         mean: Columns,
         /// Contrasts of each member in the outcome's units.
         members: Vec<Columns>,
+        /// By member, what is added to the products of each target; none where nothing is.
+        offsets: Vec<Vec<f32>>,
+        /// The standard error of each target's average; none where it is not known.
+        errors: Vec<f32>,
     },
     /// Effects are differences of probabilities.
     Logistic {
@@ -127,12 +131,23 @@ impl PoulScorer<'_> {
             let mut spread = spreads.next();
             let single = if needs_single { &single[outcome * n_members..][..n_members] } else { &[] };
             match link {
-                Link::Identity { mean: columns, members } => {
+                Link::Identity { mean: columns, members, offsets, .. } => {
                     columns.multiply(&stacked[outcome], scratch, mean);
+                    if !offsets.is_empty() {
+                        let mean_of = |target: usize| {
+                            offsets.iter().map(|own| f64::from(own[target])).sum::<f64>() / n_members as f64
+                        };
+                        let offset: Vec<f32> =
+                            (0..self.n_targets).map(|target| mean_of(target) as f32).collect();
+                        add_offsets(mean, &offset);
+                    }
                     let Some(spread) = &mut spread else { continue };
                     for (number, (columns, gains)) in members.iter().zip(single).enumerate() {
                         products.resize(mean.len(), 0.0);
                         columns.multiply(gains, scratch, products);
+                        if let Some(offset) = offsets.get(number) {
+                            add_offsets(products, offset);
+                        }
                         if self.in_pairs {
                             add_half(number, products, partner, spread);
                             continue;
@@ -178,7 +193,16 @@ impl PoulScorer<'_> {
                     true => 0.5 / n_members as f32,
                     false => 1.0 / (n_members as f32 - 1.0).max(1.0),
                 };
-                spread.iter_mut().for_each(|square| *square = (*square * share).max(0.0).sqrt());
+                spread.iter_mut().for_each(|square| *square = (*square * share).max(0.0));
+                // Members agree on the average, whose own error comes on top.
+                if let Link::Identity { errors, .. } = link
+                    && !errors.is_empty()
+                {
+                    for squares in spread.chunks_exact_mut(errors.len()) {
+                        squares.iter_mut().zip(errors).for_each(|(square, error)| *square += error * error);
+                    }
+                }
+                spread.iter_mut().for_each(|square| *square = square.sqrt());
             }
         }
         Ok(())
@@ -229,6 +253,13 @@ impl PoulScorer<'_> {
                 }
             }
         }
+    }
+}
+
+/// Adds what each target has to every row.
+fn add_offsets(effects: &mut [f32], offsets: &[f32]) {
+    for row in effects.chunks_exact_mut(offsets.len().max(1)) {
+        row.iter_mut().zip(offsets).for_each(|(effect, offset)| *effect += offset);
     }
 }
 

@@ -1,7 +1,9 @@
 //! The whole of Algorithm 2: outcomes in standard units, nuisances out of fold, then g and h on the residuals.
 
+use super::anchor::averages;
 use super::assignment::AssignmentFit;
 use super::baseline_net::distil;
+use super::calibration::scale;
 use super::canonical::Population;
 use super::fit::{Fitted, Problem, fit};
 use super::logistic::{Binary, check_binary};
@@ -15,12 +17,15 @@ use super::preset;
 use super::space::TreatmentSpace;
 use super::uplift_net::UpliftNet;
 use super::warm_start::WarmStart;
+use crate::average::ResidualRows;
 use crate::effect::{EffectModel, Phase, Settings, Tensors, Trained, ValidTrainingData};
 use crate::nuisance::OutcomeLoss;
 use crate::{Progress, Result, Seed};
 
 /// Effects that held-out rows bear out by less than this are worth a note.
 const LITTLE_SUPPORT: f64 = 0.6;
+/// Fewer clusters than this tell little of their own noise.
+const FEW_CLUSTERS: usize = 10;
 
 /// The learner's name.
 pub const NAME: &str = "poul";
@@ -89,8 +94,30 @@ pub fn train(
         phases: &phases,
         start: start.as_ref(),
     };
-    let Fitted { weights, history: effects, slopes } =
+    let Fitted { mut weights, history: effects, slopes } =
         fit(&problem, &params, seed.child("effects"), progress)?;
+    // Averages of policies by the rows of all of them; effects of rows lie around these.
+    let averages = match assignment.propensity() {
+        Some(fit) if params.training.calibrate && !is_logistic => {
+            let rows = ResidualRows {
+                residual: &residual,
+                n_outcomes: names.len(),
+                policy: data.policy,
+                n_policies: data.policies.len(),
+                weight: data.weight,
+                cluster: data.cluster,
+                propensity: &fit.propensity,
+            };
+            averages(&rows, data.policies, data.control)
+        }
+        _ => None,
+    };
+    if averages.is_none() && !slopes.is_empty() {
+        let (network, layout, _) = UpliftNet::new(data.x.n_cols(), problem.n_outcomes, &space, &params)?;
+        let training = problem.training(&network, &params);
+        let rows: Vec<u32> = (0..data.n_rows() as u32).collect();
+        scale(&training, &layout, &mut weights, data.x, &rows, &slopes)?;
+    }
     let baseline = match &binary {
         Some(binary) => {
             let (network, layout, _) = UpliftNet::new(data.x.n_cols(), problem.n_outcomes, &space, &params)?;
@@ -110,15 +137,24 @@ pub fn train(
     history.extend(effects);
     let mut notes = notes(data, &outcome, assignment.propensity(), params.training.clip);
     for (column, slopes) in data.outcomes.iter().zip(&slopes).filter(|(_, own)| own.rows < LITTLE_SUPPORT) {
+        let share = 100.0 * slopes.rows;
         notes.push(format!(
-            "held-out rows bear out {:.0} % of how much effects on `{}` differ between rows: they were scaled by that",
-            100.0 * slopes.rows,
+            "only {share:.0} % of the predicted differences between users in `{}` held up on held-out rows; they were \
+             shrunk to {share:.0} %",
             column.name
+        ));
+    }
+    if let (Some(n), Some(_)) = (data.cluster.map(count_clusters), &averages)
+        && n < FEW_CLUSTERS
+    {
+        notes.push(format!(
+            "the rows come in only {n} clusters: intervals of average effects are wide, and rough"
         ));
     }
     notes.extend(assignment.note(data.policies.len(), params.model.centring));
     let mut poul = Poul::new(names, scales, data.x.n_cols(), space.clone(), &params, weights, baseline)?;
-    poul.canonicalise(&Population { x: data.x, weight, mixtures: &mixtures, shares: &shares })?;
+    let population = Population { x: data.x, weight, mixtures: &mixtures, shares: &shares };
+    poul.canonicalise(&population, averages, &slopes)?;
     Ok(Trained { effects: Box::new(poul), history, notes })
 }
 
@@ -135,6 +171,14 @@ fn params(settings: &Settings) -> Result<ValidParams> {
         Some(_) => settings.over(&Settings::of(None, &defaults.model, &defaults.training)?).read()?,
     };
     Params { model, training }.check()
+}
+
+/// How many different clusters there are.
+fn count_clusters(cluster: &[u32]) -> usize {
+    let mut codes = cluster.to_vec();
+    codes.sort_unstable();
+    codes.dedup();
+    codes.len()
 }
 
 /// From the units of `scales` to those of `others`; row-major, one column per outcome.

@@ -2,7 +2,8 @@
 //! the embeddings themselves.
 //!
 //! |τ(x; t, 0) − τ(x; t′, 0)| = |τ(x; t, t′)| ≤ mean over members of ‖g(x)‖·‖h(t) − h(t′)‖, and ‖h(t) − h(t′)‖ ≤
-//! L_ρ·B_φ·d_Π(t, t′), with g divided and h multiplied by the scales of [`GainDeciles`]. It bounds what the model says, not how wrong the model is.
+//! L_ρ·B_φ·d_Π(t, t′), with g divided and h multiplied by the scales of [`GainDeciles`]. Where effects of rows lie around
+//! averages of policies, g is what sets rows apart, and the difference of the two averages comes on top. It bounds what the model says, not how wrong the model is.
 
 use serde::Serialize;
 
@@ -15,6 +16,8 @@ use crate::policy::PolicySet;
 pub struct OutcomeBound {
     /// Name of the outcome.
     pub outcome: String,
+    /// By how much the averages of the two policies differ, which is part of every bound; 0 for learners without averages.
+    pub average: f64,
     /// What each member contributes.
     pub members: Vec<MemberBound>,
     /// The bound by decile of ‖g(x)‖ over training rows, the lowest first; none in models without them.
@@ -81,7 +84,20 @@ impl OutcomeBound {
             by_embedding: mean_product(gains, &by_embedding, |own| own.most[decile]),
             typical: mean_product(gains, &by_embedding, |own| own.mean[decile]),
         };
-        Ok(Self { outcome: name.to_owned(), members, deciles: (0..n_deciles).map(decile).collect() })
+        let average = 0.0;
+        Ok(Self { outcome: name.to_owned(), average, members, deciles: (0..n_deciles).map(decile).collect() })
+    }
+}
+
+impl OutcomeBound {
+    /// Adds what the averages of the two policies differ by.
+    pub(super) fn add_average(&mut self, apart: f64) {
+        self.average += apart;
+        for own in &mut self.deciles {
+            own.by_distance.iter_mut().for_each(|bound| *bound += apart);
+            own.by_embedding += apart;
+            own.typical += apart;
+        }
     }
 }
 

@@ -5,27 +5,29 @@ use serde::Serialize;
 
 use super::Model;
 use super::bound::OutcomeBound;
-use crate::effect::{AtomSupport, Support};
+use crate::effect::{AtomSupport, Averages, Support};
 use crate::policy::PolicySet;
 use crate::{Error, Result};
 
 /// Settings of a certificate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CertificateParams {
     /// Training rows from which an atom, or a policy, counts as well seen. Default 100; at least 1.
     pub min_rows: u64,
     /// Policies that were run to list, nearest first. Default 3; at least 1.
     pub nearest: usize,
+    /// Level of the intervals of averages. Default 0.9; between 0 and 1.
+    pub level: f64,
 }
 
 impl Default for CertificateParams {
     fn default() -> Self {
-        Self { min_rows: 100, nearest: 3 }
+        Self { min_rows: 100, nearest: 3, level: 0.9 }
     }
 }
 
 /// [`CertificateParams`] whose settings are in range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ValidCertificateParams(CertificateParams);
 
 impl CertificateParams {
@@ -37,6 +39,10 @@ impl CertificateParams {
         }
         if self.nearest == 0 {
             return Err(at_least_one("nearest"));
+        }
+        if !(self.level > 0.0 && self.level < 1.0) {
+            let error = Error::usage(format!("`level` is {}", self.level));
+            return Err(error.hint("a level lies between 0 and 1, such as 0.9"));
         }
         Ok(ValidCertificateParams(self))
     }
@@ -77,12 +83,32 @@ pub struct Certificate {
     pub unseen_share: f64,
     /// The atoms with fewer rows, the largest share first.
     pub weak_atoms: Vec<AtomSupport>,
+    /// Its average effect over the training population against control, by outcome; empty without a control, for the
+    /// control itself, and for learners that do not know how sure their averages are.
+    pub averages: Vec<CertifiedAverage>,
     /// The policy that the bounds are about: the nearest with at least `min_rows` rows, or else the nearest.
     pub against: Option<String>,
     /// How far its effects can be from that one's, by outcome; empty for learners without a treatment net.
     pub bounds: Vec<OutcomeBound>,
     /// What else there is to know.
     pub notes: Vec<String>,
+}
+
+/// The average effect of a policy on one outcome, and how sure it is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CertifiedAverage {
+    /// Name of the outcome.
+    pub outcome: String,
+    /// Name of the policy it is compared with.
+    pub against: String,
+    /// The average effect over the training population.
+    pub effect: f64,
+    /// Its standard error.
+    pub se: f64,
+    /// Its interval.
+    pub interval: [f64; 2],
+    /// The level of the interval.
+    pub level: f64,
 }
 
 /// A policy that was run.
@@ -104,7 +130,7 @@ impl Model {
         policy: usize,
         params: &ValidCertificateParams,
     ) -> Result<Certificate> {
-        let CertificateParams { min_rows, nearest: n_nearest } = params.0;
+        let CertificateParams { min_rows, nearest: n_nearest, level } = params.0;
         let manifest = self.manifest();
         let support = Support::new(&manifest.policies, &manifest.policy_rows);
         let own = self.support(policies, &[policy]).remove(0);
@@ -130,6 +156,7 @@ impl Model {
             supported_share: support.supported_share(policies, policy, min_rows),
             unseen_share: own.unseen_share,
             weak_atoms,
+            averages: self.certified_averages(policies, policy, level)?,
             against: against.map(|other| policies.name(other).to_owned()),
             bounds: Vec::new(),
             notes: Vec::new(),
@@ -137,9 +164,14 @@ impl Model {
         certificate.judge();
         match (self.effects().policy_embedding(), against) {
             (Some(net), Some(other)) => {
+                let apart = self.effects().averages(policies, &[policy], other, false)?;
                 for outcome in self.effects().outcomes().iter().enumerate() {
                     let outcome = (outcome.0, outcome.1.as_str());
-                    certificate.bounds.push(OutcomeBound::between(net, policies, [policy, other], outcome)?);
+                    let mut bound = OutcomeBound::between(net, policies, [policy, other], outcome)?;
+                    if let Some(averages) = &apart {
+                        bound.add_average(averages[outcome.0].estimates[0].effect.abs());
+                    }
+                    certificate.bounds.push(bound);
                 }
                 certificate.note_gaps(&manifest.poul);
             }
@@ -150,6 +182,31 @@ impl Model {
             (_, None) => {}
         }
         Ok(certificate)
+    }
+
+    fn certified_averages(
+        &self,
+        policies: &PolicySet,
+        policy: usize,
+        level: f64,
+    ) -> Result<Vec<CertifiedAverage>> {
+        let Some(control) = self.manifest().control.as_deref() else { return Ok(Vec::new()) };
+        let against = policies.require(control)?;
+        if against == policy {
+            return Ok(Vec::new());
+        }
+        let averages = self.effects().averages(policies, &[policy], against, false)?.unwrap_or_default();
+        let certified = |(outcome, own): (&String, Averages)| {
+            own.estimates.first().map(|own| CertifiedAverage {
+                outcome: outcome.clone(),
+                against: control.to_owned(),
+                effect: own.effect,
+                se: own.se,
+                interval: own.interval(level),
+                level,
+            })
+        };
+        Ok(self.effects().outcomes().iter().zip(averages).filter_map(certified).collect())
     }
 
     /// For some policies of a set that holds the model's own, the share of the mixture on atoms with at least

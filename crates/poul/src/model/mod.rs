@@ -10,9 +10,11 @@
 //! | `container` | the bytes of a model file |
 //! | `bound` | how far the effects of two policies can differ |
 //! | `certificate` | what can be said of a policy before it is run |
+//! | `averages` | average effects of policies, run or not, with their intervals |
 //! | `answer` | policies asked of a model: which can be scored, and by what |
 
 mod answer;
+mod averages;
 mod baseline;
 mod bound;
 mod certificate;
@@ -25,9 +27,12 @@ mod warm_start;
 use std::path::Path;
 
 pub use answer::Answer;
+pub use averages::ModelAverage;
 pub use bound::{DecileBound, MemberBound, OutcomeBound};
 pub(crate) use bound::{median_bound, moved};
-pub use certificate::{Certificate, CertificateParams, Neighbour, Standing, ValidCertificateParams};
+pub use certificate::{
+    Certificate, CertificateParams, CertifiedAverage, Neighbour, Standing, ValidCertificateParams,
+};
 pub use fit::{CheckpointPlan, FitRequest, fit};
 pub use manifest::{DataRecord, DataUse, FORMAT, Manifest, OutcomeRecord};
 pub use registry::{DEFAULT_LEARNER, LEARNERS, Learner, learner};

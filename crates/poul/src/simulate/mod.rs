@@ -15,6 +15,7 @@
 //! # Ok::<(), poul::Error>(())
 //! ```
 
+mod averages;
 mod features;
 mod functional;
 mod long_tail;

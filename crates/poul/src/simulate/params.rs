@@ -112,7 +112,7 @@ impl Scenario {
 }
 
 /// Pairs of a row and a policy whose truth is written unless more are asked for.
-const TRUTH_PAIRS: u64 = 5_000_000;
+pub(super) const TRUTH_PAIRS: u64 = 5_000_000;
 
 impl Simulation {
     /// Completes the settings; every one that is out of range is a usage error.

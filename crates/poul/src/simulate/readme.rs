@@ -79,6 +79,11 @@ fn files(params: &Valid) -> String {
             ),
         ),
         (
+            "averages.csv",
+            "the true average effect of every `policy` on every `outcome`, over the `train` rows and over the `test` rows"
+                .to_string(),
+        ),
+        (
             "tiers.csv",
             "`policy`, `tier` (`control`; `frequent`: the most exposed third of the others; `rare`: the rest of \
              those that are run; `unseen`), expected `share` of the rows"

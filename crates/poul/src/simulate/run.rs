@@ -10,7 +10,8 @@ use rand::RngExt;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::params::{Scenario, Valid};
+use super::averages::AverageTruth;
+use super::params::{Scenario, TRUTH_PAIRS, Valid};
 use super::synthetic::Assignment;
 use super::truth::TruthWriter;
 use super::world::{Part, Setting, World};
@@ -90,13 +91,15 @@ impl Output<'_> {
         write_text(&self.file("policies.toml"), &setting.policies.to_toml())?;
         write_text(&self.file("tiers.csv"), &tiers_csv(setting))?;
         let train = self.file("train.parquet");
-        self.write_part(world, Part::Train, &train, None)?;
+        let mut averages = AverageTruth::new(setting);
+        self.write_part(world, Part::Train, &train, &mut averages, None)?;
         let test = self.file("test.parquet");
         let truth = self.file("truth.parquet");
         let propensities = with_propensities.then(|| self.file("truth_propensity.parquet"));
         let mut truth = TruthWriter::create(&truth, propensities.as_deref(), setting)?;
-        self.write_part(world, Part::Test, &test, Some(&mut truth))?;
+        self.write_part(world, Part::Test, &test, &mut averages, Some(&mut truth))?;
         truth.finish()?;
+        write_text(&self.file("averages.csv"), &averages.csv(setting))?;
         write_text(&self.file("README.md"), &readme::text(params, setting))?;
         let named = |idx: usize| setting.policies.names[idx].clone();
         Ok(Summary {
@@ -118,8 +121,11 @@ impl Output<'_> {
         world: &W,
         part: Part,
         path: &Path,
+        averages: &mut AverageTruth,
         mut truth: Option<&mut TruthWriter>,
     ) -> Result<()> {
+        // Enough rows for an average, whatever the number of policies.
+        let n_averaged = (TRUTH_PAIRS / self.params.n_policies.max(1) as u64).max(1);
         let n_rows = if part == Part::Train { self.params.n_train } else { self.params.n_test };
         let seed = self.seed.child(part.name());
         let schema = schema(world.setting());
@@ -140,6 +146,7 @@ impl Output<'_> {
                 let start = block_idx * BLOCK_ROWS as u64;
                 let within = |limit: u64| limit.saturating_sub(start).min(BLOCK_ROWS as u64) as usize;
                 writer.write(&block.batch.slice(0, within(n_rows)))?;
+                averages.add(world, part, &block.units, within(n_rows.min(n_averaged)));
                 if let Some(truth) = truth.as_deref_mut() {
                     truth.write(world, &block.units, start, within(self.params.n_truth))?;
                 }

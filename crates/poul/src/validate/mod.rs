@@ -13,7 +13,8 @@
 //! | `placebo` | the learner on permuted treatment |
 //! | `sensitivity` | how strong an unobserved confounder would have to be |
 //! | `places` | policies beside each other: map, support, bound |
-//! | `atoms` | what each action does in each context |
+//! | `components` | what each action does in each context |
+//! | `component_table` | the same as a table |
 //!
 //! | check | doubt | fail |
 //! |---|---|---|
@@ -23,9 +24,10 @@
 //! | placebo | a permutation gives effects at least half as large | on average 90 % as large |
 //! | sensitivity | 5 % of what is left of treatment and outcome would do | never |
 
-mod atoms;
 mod axes;
 mod balance;
+mod component_table;
+mod components;
 mod outcome_model;
 mod overlap;
 mod placebo;
@@ -33,7 +35,7 @@ mod places;
 mod rows;
 mod sensitivity;
 
-pub use atoms::{AtomEffects, atom_effects};
+pub use components::{Components, components};
 pub use places::places;
 pub use rows::SampleRows;
 

@@ -3,13 +3,21 @@
 
 use super::axes::TreatmentAxes;
 use crate::Result;
-use crate::effect::Support;
-use crate::evaluate::PolicyPlace;
+use crate::effect::{Averages, Support};
+use crate::evaluate::{PolicyAverage, PolicyPlace};
 use crate::model::{Model, median_bound, moved};
 use crate::policy::PolicySet;
 
 /// Where some policies of a set that holds the model's own lie. An atom is well seen from `min_rows` training rows on.
-pub fn places(model: &Model, policies: &PolicySet, of: &[usize], min_rows: u64) -> Result<Vec<PolicyPlace>> {
+///
+/// Averages are against the policy `against`, with intervals of the given level.
+pub fn places(
+    model: &Model,
+    policies: &PolicySet,
+    of: &[usize],
+    against: usize,
+    (min_rows, level): (u64, f64),
+) -> Result<Vec<PolicyPlace>> {
     let manifest = model.manifest();
     let support = Support::new(&manifest.policies, &manifest.policy_rows);
     let nearest: Vec<Option<(usize, f64)>> =
@@ -28,20 +36,42 @@ pub fn places(model: &Model, policies: &PolicySet, of: &[usize], min_rows: u64) 
             supported_share: support.supported_share(policies, *policy, min_rows),
             unseen_share: own.unseen_share,
             bound: Vec::new(),
+            averages: Vec::new(),
         })
         .collect();
+    let averages = model.effects().averages(policies, of, against, false)?;
+    for (outcome, own) in averages.iter().flatten().enumerate() {
+        for ((place, policy), own) in places.iter_mut().zip(of).zip(&own.estimates) {
+            if *policy != against {
+                place.averages.push(PolicyAverage {
+                    outcome: model.effects().outcomes()[outcome].clone(),
+                    effect: own.effect,
+                    se: own.se,
+                    interval: own.interval(level),
+                });
+            }
+        }
+    }
     let Some(net) = model.effects().policy_embedding() else { return Ok(places) };
     let others: Vec<usize> = of
         .iter()
         .zip(&nearest)
         .map(|(policy, nearest)| nearest.map_or(*policy, |(other, _)| other))
         .collect();
+    let of_others = model.effects().averages(policies, &others, against, false)?;
     for outcome in 0..model.effects().outcomes().len() {
+        // By how much averages differ is part of the bound.
+        let apart = |number: usize| {
+            let of = |averages: &Option<Vec<Averages>>| {
+                averages.as_ref().map_or(0.0, |own| own[outcome].estimates[number].effect)
+            };
+            (of(&averages) - of(&of_others)).abs()
+        };
         let h = net.embeddings(policies, of, outcome)?;
         let h_nearest = net.embeddings(policies, &others, outcome)?;
         for (number, place) in places.iter_mut().enumerate() {
             let by_member = moved(&h, &h_nearest, net.gains(outcome), [number, number], of.len());
-            place.bound.extend(median_bound(net, outcome, &by_member));
+            place.bound.extend(median_bound(net, outcome, &by_member).map(|bound| bound + apart(number)));
         }
     }
     Ok(places)

@@ -38,7 +38,7 @@ pub(super) fn summary(evaluation: &Evaluation) -> String {
             ends(own.interval),
             ends(own.band),
             chance(own.q_value),
-            optional(own.predicted),
+            predicted(own),
         ]);
     }
     text.push_str(&table.to_string());
@@ -73,6 +73,14 @@ fn ends(ends: Option<[f64; 2]>) -> String {
         || "–".to_owned(),
         |[low, high]| format!("{} … {}", optional(Some(low)), optional(Some(high))),
     )
+}
+
+/// The mean prediction, with the interval of the model's own average where it has one.
+fn predicted(own: &AverageEffect) -> String {
+    match own.predicted_interval {
+        Some(_) => format!("{} ({})", optional(own.predicted), ends(own.predicted_interval)),
+        None => optional(own.predicted),
+    }
 }
 
 fn chance(q_value: Option<f64>) -> String {

@@ -13,7 +13,7 @@ use crate::progress::Terminal;
 use crate::table::{Table, shortened};
 
 pub(super) fn run(args: &PolicyCertify, terminal: &Terminal) -> Result<()> {
-    let params = CertificateParams { min_rows: args.min_rows, nearest: args.nearest };
+    let params = CertificateParams { min_rows: args.min_rows, nearest: args.nearest, level: args.level };
     let params = params.check().map_err(|error| error.at("poul policy certify"))?;
     let json = JsonTarget::open(args.json.as_deref())?;
     let model = Model::load(&args.model)?;
@@ -64,6 +64,7 @@ fn text(certificate: &Certificate) -> String {
         percent(certificate.unseen_share),
     );
     text += &weak_atoms(certificate);
+    text += &averages(certificate);
     if let Some(against) = &certificate.against {
         certificate.bounds.iter().for_each(|own| text += &bound(own, certificate, against));
     }
@@ -71,6 +72,19 @@ fn text(certificate: &Certificate) -> String {
         text += "\nno bound: the learner has no treatment net\n";
     }
     text
+}
+
+/// Its average effects, with their intervals.
+fn averages(certificate: &Certificate) -> String {
+    let Some(first) = certificate.averages.first() else { return String::new() };
+    let mut table = Table::new(["outcome", "average effect", "standard error", "interval"]);
+    for own in &certificate.averages {
+        let [low, high] = own.interval.map(significant);
+        let interval = format!("{low} … {high}");
+        table.row([own.outcome.clone(), significant(own.effect), significant(own.se), interval]);
+    }
+    let (against, level) = (shortened(&first.against), percent(first.level));
+    format!("\naverage effect against {against} over the training population, interval at {level}\n{table}")
 }
 
 fn weak_atoms(certificate: &Certificate) -> String {
