@@ -23,6 +23,8 @@ use crate::{Error, Progress, Result};
 
 /// Fewer clusters than this, and intervals are too narrow.
 const FEW_UNITS: usize = 10;
+/// With fewer policies of few rows each, rows are few, and comparing policies one by one says as much as can be said.
+const MANY_POLICIES: usize = 10;
 
 /// Rows with what is left of their outcome and what their own policy is predicted to do.
 #[derive(Clone, Copy, Debug)]
@@ -93,14 +95,19 @@ pub fn assigned(
     Ok(readings)
 }
 
-/// Whether more than half of the rows, without those compared with, have a policy with fewer rows than an average needs.
+/// Whether there are many policies with few rows each: ten or more with fewer rows than an average needs, which together
+/// have more than half of the rows, those compared with left aside.
 pub fn arms_are_thin(rows: &[u64], against: Option<usize>) -> bool {
-    let others =
-        rows.iter().enumerate().filter(|(policy, _)| Some(*policy) != against).map(|(_, rows)| *rows);
-    let (all, thin) = others.fold((0, 0), |(all, thin), rows| {
-        (all + rows, thin + if rows < FEWEST_ARM_ROWS as u64 { rows } else { 0 })
-    });
-    2 * thin > all
+    let others = rows.iter().enumerate().filter(|(policy, rows)| Some(*policy) != against && **rows > 0);
+    let (mut all, mut thin, mut n_thin) = (0, 0, 0);
+    for (_, rows) in others {
+        all += rows;
+        if *rows < FEWEST_ARM_ROWS as u64 {
+            thin += rows;
+            n_thin += 1;
+        }
+    }
+    n_thin >= MANY_POLICIES && 2 * thin > all
 }
 
 fn check(rows: &AssignedRows<'_>) -> Result<()> {

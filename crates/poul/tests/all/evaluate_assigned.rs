@@ -233,9 +233,10 @@ fn few_clusters_are_told() {
 }
 
 #[test]
-fn arms_are_thin_where_most_rows_are_in_small_ones() {
+fn arms_are_thin_where_many_small_ones_have_most_rows() {
     assert!(arms_are_thin(&[1; 50], Some(0)));
-    assert!(!arms_are_thin(&[100, 40, 29], Some(0)));
-    assert!(arms_are_thin(&[100, 40, 29, 12], Some(0)));
-    assert!(!arms_are_thin(&[100], Some(0)));
+    assert!(arms_are_thin(&[29; 11], Some(0)) && !arms_are_thin(&[30; 11], Some(0)));
+    assert!(!arms_are_thin(&[29; 10], Some(0)) && arms_are_thin(&[29; 10], None));
+    let small = [[500].as_slice(), &[5; 50]].concat();
+    assert!(!arms_are_thin(&small, None) && arms_are_thin(&small, Some(0)));
 }

@@ -59,8 +59,8 @@ fn assigned(comparison: &Comparison) -> String {
             );
             let table = Table::new([
                 "policies",
-                "rows",
                 "learner",
+                "rows",
                 "R-score",
                 "interval",
                 &against,
@@ -71,7 +71,8 @@ fn assigned(comparison: &Comparison) -> String {
                 "interval",
                 &against,
                 "interval",
-            ]);
+            ])
+            .left(2);
             tables.push((title, table));
         }
         let Some((_, table)) = tables.last_mut() else { continue };
@@ -83,8 +84,8 @@ fn assigned(comparison: &Comparison) -> String {
             let apart = |metric| interval(own.metric(metric).and_then(|own| own.difference_interval));
             table.row([
                 policies_name(own.policies).to_owned(),
-                count(own.rows as u64),
                 learner.label.clone(),
+                count(own.rows as u64),
                 value(Metric::RScore),
                 ends(Metric::RScore),
                 difference(Metric::RScore),
