@@ -122,9 +122,8 @@ impl AssignedTable<'_> {
             (0..self.policy.len() as u32).filter(|row| self.has_own(*row as usize)).collect();
         rows.sort_by_key(|row| self.policy[*row as usize]);
         let mut rest = rows.as_slice();
-        while let Some(first) = rest.first() {
+        while !rest.is_empty() {
             let mut targets: Vec<usize> = Vec::new();
-            let mut last = self.policy[*first as usize];
             let mut n_rows = 0;
             for row in rest {
                 let own = self.policy[*row as usize];
@@ -134,9 +133,8 @@ impl AssignedTable<'_> {
                     }
                     targets.push(own as usize);
                 }
-                (last, n_rows) = (own, n_rows + 1);
+                n_rows += 1;
             }
-            debug_assert!(targets.is_empty() || self.policy[rest[n_rows - 1] as usize] == last);
             let (chunk, others) = rest.split_at(n_rows);
             rest = others;
             let is_against = |row: &&u32| self.policy[**row as usize] as usize == self.against;
