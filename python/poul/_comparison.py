@@ -17,6 +17,7 @@ from ._progress import Listener
 from ._settings import checkpoint_of, roles_of, to_json
 
 _METRICS = ("auuc", "qini", "mape", "normalised_pehe")
+_ASSIGNED = ("r_score", "slope", "rank_gain")
 
 
 class Comparison:
@@ -50,15 +51,25 @@ class Comparison:
                     continue
                 row = {"learner": learner["label"], "outcome": cell["outcome"], "policy": cell["policy"]}
                 row["validation_r_loss"] = learner["validation_r_loss"]
-                for estimate in cell["metrics"]:
-                    row[estimate["metric"]] = estimate["value"]
-                    row[f"{estimate['metric']}_interval"] = estimate["interval"]
-                    row[f"{estimate['metric']}_difference"] = estimate["difference"]
-                    row[f"{estimate['metric']}_difference_interval"] = estimate["difference_interval"]
-                rows.append(row)
+                rows.append({**row, **_estimates(cell)})
+        return rows
+
+    def assigned(self, population: str = "global") -> list[dict[str, Any]]:
+        """For each learner and outcome every row by its own policy, against what was assigned on average: of `all` policies,
+        those `seen` in training and those that are `new`; ready for ``pandas.DataFrame``."""
+        rows = []
+        for learner in self._document["learners"]:
+            for cell in learner.get("assigned", []):
+                if cell["population"] == population:
+                    names = ("outcome", "policies", "rows", "n_policies")
+                    row = {"learner": learner["label"], **{name: cell[name] for name in names}}
+                    row["validation_r_loss"] = learner["validation_r_loss"]
+                    rows.append({**row, **_estimates(cell)})
         return rows
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
+        if not self.table():
+            return self._assigned_cells()
         rows = [row for row in self.table() if row["policy"] is None] or self.table()
         shown = [name for name in _METRICS if any(row.get(name) is not None for row in rows)]
         header = ["learner", "outcome", "R-loss", *(title for name in shown for title in (name, "interval"))]
@@ -68,13 +79,32 @@ class Comparison:
             cells.append([row["learner"], row["outcome"], *(_text.cell(value) for value in values)])
         return header, cells
 
+    def _assigned_cells(self) -> tuple[list[str], list[list[str]]]:
+        """Each row by its own policy: all that there is where no policy has rows enough to be compared on its own."""
+        names = ["policies", "validation_r_loss", *(key for name in _ASSIGNED for key in (name, f"{name}_interval"))]
+        titles = ["policies", "R-loss", *(title for name in _ASSIGNED for title in (name, "interval"))]
+        cells = [[row["learner"], row["outcome"], *(_text.cell(row.get(name)) for name in names)] for row in self.assigned()]
+        return ["learner", "outcome", *titles], cells
+
     def __repr__(self) -> str:
         header, cells = self._cells()
         rows = f"{self._document['train_rows']:,} rows trained on, {self._document['test_rows']:,} tested on"
-        return f"{_text.table(header, cells, left=2)}\n{rows}; all policies together, against {self._document['against']}."
+        against = self._document["against"] if self.table() else "what was assigned on average"
+        return f"{_text.table(header, cells, left=2)}\n{rows}; all policies together, against {against}."
 
     def _repr_html_(self) -> str:
         return _html.table(*self._cells())
+
+
+def _estimates(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """The metrics of a cell by name, with intervals and differences to the reference."""
+    row = {}
+    for estimate in cell["metrics"]:
+        row[estimate["metric"]] = estimate["value"]
+        row[f"{estimate['metric']}_interval"] = estimate["interval"]
+        row[f"{estimate['metric']}_difference"] = estimate["difference"]
+        row[f"{estimate['metric']}_difference_interval"] = estimate["difference_interval"]
+    return row
 
 
 def compare(

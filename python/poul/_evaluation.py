@@ -20,6 +20,10 @@ _AVERAGES = {"outcome": "outcome", "policy": "policy", "by": "by", "group": "gro
              "n_treated": "treated", "effect": "effect", "se": "se", "interval": "interval", "band": "band",
              "q_value": "q", "predicted": "predicted"}  # fmt: skip
 _BY_PREDICTED_EFFECT = "predicted effect"
+_ASSIGNED = {"outcome": "outcome", "policies": "policies", "rows": "rows", "n_policies": "different",
+             "r_score": "R-score", "r_score_interval": "interval", "slope": "slope", "slope_interval": "interval",
+             "rank_gain": "rank gain", "rank_gain_interval": "interval",
+             "rank_gain_predicted": "if true"}  # fmt: skip
 
 
 class Evaluation:
@@ -56,6 +60,23 @@ class Evaluation:
         """One entry for each outcome: all policies together."""
         pooled: list[dict[str, Any]] = self._document["pooled"]
         return pooled
+
+    @property
+    def assigned(self) -> list[dict[str, Any]]:
+        """Every row by its own policy against what was assigned on average: what is left where policies have few rows.
+
+        An entry for each outcome and for `all` policies, those `seen` in training and those that are `new`: `r_score`, the
+        share explained of what the outcome model leaves; `slope`, 1 where sizes are right; `rank_gain`, of two rows how much
+        more outcome the one ranked higher has, 0 for a random ranking.
+        """
+        assigned: list[dict[str, Any]] = self._document.get("assigned", [])
+        return assigned
+
+    @property
+    def thin_arms(self) -> bool:
+        """Whether most rows have a policy with too few rows to be compared on its own; then look at `assigned`."""
+        thin: bool = self._document.get("thin_arms", False)
+        return thin
 
     @property
     def cost_curves(self) -> list[dict[str, Any]]:
@@ -111,6 +132,8 @@ class Evaluation:
     def metrics(self, outcome: str | None = None, policy: str | None = None) -> dict[str, Any]:
         """All numbers of one comparison; all policies together where none is named and there are several."""
         outcomes = list(dict.fromkeys(result["outcome"] for result in self.results))
+        if not outcomes:
+            raise UsageError("no policy has rows enough to be compared on its own", "see `assigned`")
         if outcome is None:
             if len(outcomes) > 1:
                 raise UsageError("which outcome?", f"the outcomes are {', '.join(outcomes)}")
@@ -148,14 +171,25 @@ class Evaluation:
         return rows
 
     def __repr__(self) -> str:
-        against = self.results[0]["against"] if self.results else "nothing"
-        last = f"Effects are against {against}; intervals at {100 * self.level:.0f} %; {self.rows:,} rows."
-        text = f"{_text.table(*self._cells(), left=2)}\n{last}"
+        parts = []
+        last = f"intervals at {100 * self.level:.0f} %; {self.rows:,} rows."
+        if self.results:
+            against = self.results[0]["against"]
+            parts.append(f"{_text.table(*self._cells(), left=2)}\nEffects are against {against}; {last}")
+        header, rows = self._assigned_cells()
+        if rows:
+            title = f"Every row by its own policy, against what was assigned on average; {last}"
+            parts.append(f"{title}\n{_text.table(header, rows, left=2)}")
         header, rows = self._average_cells(grouped=False)
-        return f"{text}\n\nAverage effects over all rows:\n{_text.table(header, rows, left=2)}" if rows else text
+        if rows:
+            parts.append(f"Average effects over all rows:\n{_text.table(header, rows, left=2)}")
+        return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:
-        parts = [_html.table(*self._cells())]
+        parts = [_html.table(*self._cells())] if self.results else []
+        header, rows = self._assigned_cells()
+        if rows:
+            parts.append(_html.table(header, rows, "Every row by its own policy, against what was assigned on average"))
         for grouped, title in ((False, "over all rows"), (True, "by group")):
             header, rows = self._average_cells(grouped=grouped)
             if rows:
@@ -172,6 +206,11 @@ class Evaluation:
         """The main numbers, for a person."""
         rows = [[_text.cell(value) for value in row.values()] for row in self.table()]
         return ["outcome", "policy", *(_TITLES[name] for name in _SHOWN)], rows
+
+    def _assigned_cells(self) -> tuple[list[str], list[list[str]]]:
+        """Each row by its own policy, for a person; where arms are full the other tables say more."""
+        rows = [[_text.cell(own.get(name)) for name in _ASSIGNED] for own in self.assigned if self.thin_arms]
+        return list(_ASSIGNED.values()), rows
 
     def _average_cells(self, grouped: bool) -> tuple[list[str], list[list[str]]]:
         """Averages over all rows, or by columns, for a person; those by predicted effect are left to the frame."""

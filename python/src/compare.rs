@@ -128,12 +128,14 @@ fn entrants(request: &CompareSettings) -> Result<Vec<Entrant>> {
     request.learners.iter().map(entrant).collect()
 }
 
-/// Features are the encoder's; how assignment happened plays no part in the metrics.
+/// Features are the encoder's. Strata say what was assigned on average; where the table has none, all rows do.
 fn test_columns(test: &Frame, roles: &Roles) -> Result<Columns> {
+    let known = test.source.column_names();
+    let stratum = roles.stratum.clone().filter(|name| known.contains(&name.as_str()));
     let roles = Roles {
         features: Vec::new(),
         exclude: Vec::new(),
-        stratum: None,
+        stratum,
         propensity: None,
         prediction: Default::default(),
         time: None,

@@ -1,5 +1,6 @@
 //! `poul evaluate`: score predicted effects, a model's or columns that anyone predicted.
 
+mod assigned;
 mod averages;
 mod checks;
 mod specs;
@@ -10,6 +11,7 @@ use poul::data::{Roles, Source};
 use poul::model::Model;
 use poul::{Error, Result, command_line};
 
+pub(crate) use self::assigned::policies_name;
 use self::specs::{cost_pair, effect_columns};
 use self::summary::summary;
 use crate::args::{Common, Evaluate, PolicyArgs};

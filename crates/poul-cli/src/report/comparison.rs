@@ -26,7 +26,7 @@ pub(super) fn sections(comparison: &Comparison, command: &str) -> Vec<Section> {
     let difference = differences(comparison);
     let parts: Vec<Part> =
         auuc.into_iter().chain(difference).map(Part::Panel).chain(tables(comparison)).collect();
-    if !comparison.learners.is_empty() {
+    if comparison.learners.iter().any(|learner| !learner.cells.is_empty()) {
         sections.push(Section { id: "learners", title: "Which learner ranks best?", parts });
     }
     let how = "The mean error of predicted effects by decile, relative to what was observed; less is better.";
@@ -37,6 +37,7 @@ pub(super) fn sections(comparison: &Comparison, command: &str) -> Vec<Section> {
             parts: vec![Part::Panel(sizes)],
         });
     }
+    sections.extend(super::assigned::of_comparison(comparison));
     sections.extend(losses(comparison));
     sections.push(provenance(comparison, command));
     sections

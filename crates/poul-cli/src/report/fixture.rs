@@ -1,12 +1,12 @@
 //! An evaluation with every part filled, for tests and for looking at: a ride-hailing experiment as it might be.
 
-use poul::compare::{Cell, Comparison, Estimate, LearnerResult, Population};
+use poul::compare::{AssignedCell, Cell, Comparison, Estimate, LearnerResult, Population};
 use poul::effect::Settings;
 use poul::evaluate::{
-    AtomEffect, AverageEffect, Balance, Bin, CheckResult, CostPoint, CostResult, CurvePoint, Evaluation,
-    FeatureEffect, FeatureGroup, Metric, Metrics, OutcomeCalibration, Overlap, Placebo, PolicyPlace,
-    PolicyResult, PooledResult, Provenance, Sensitivity, TrainingPoint, TreeNode, Validation, Verdict,
-    WhoGains,
+    AssignedPolicies, AssignedResult, AtomEffect, AverageEffect, Balance, Bin, CheckResult, CostPoint,
+    CostResult, CurvePoint, Evaluation, FeatureEffect, FeatureGroup, Metric, Metrics, OutcomeCalibration,
+    Overlap, Placebo, PolicyPlace, PolicyResult, PooledResult, Provenance, Sensitivity, TrainingPoint,
+    TreeNode, Validation, Verdict, WhoGains,
 };
 
 /// The same wiggle for the same place, between −1 and 1.
@@ -19,6 +19,24 @@ pub(super) fn evaluation(n_policies: usize) -> Evaluation {
     let names: Vec<String> = (1..=n_policies).map(|place| format!("T{place}")).collect();
     let mut evaluation = Evaluation { rows: 1_000_000, level: 0.9, ..Evaluation::default() };
     for (outcome, scale) in [("gmv", 1.0), ("cost", 0.25)] {
+        evaluation.assigned.push(AssignedResult {
+            outcome: outcome.to_owned(),
+            policies: AssignedPolicies::All,
+            rows: 1_000_000,
+            n_policies: n_policies + 1,
+            n_clusters: None,
+            residual_variance: Some(4.0),
+            contrast_variance: Some(0.1),
+            r_score: Some(0.02),
+            r_score_interval: Some([0.01, 0.03]),
+            slope: Some(0.9),
+            slope_se: Some(0.05),
+            slope_interval: Some([0.8, 1.0]),
+            rank_gain: Some(0.4 * scale),
+            rank_gain_interval: Some([0.3 * scale, 0.5 * scale]),
+            rank_gain_predicted: Some(0.45 * scale),
+            notes: Vec::new(),
+        });
         for (place, policy) in names.iter().enumerate() {
             let n_treated = if place + 1 == n_policies && n_policies > 2 { 12 } else { 40_000 - 90 * place };
             let effect = scale * (1.2 + 0.9 * wiggle(place + 3));
@@ -290,6 +308,15 @@ pub(super) fn comparison() -> Comparison {
             .to_vec(),
         note: None,
     };
+    let assigned = |value: f64| AssignedCell {
+        population: "global".to_owned(),
+        outcome: "gmv".to_owned(),
+        policies: AssignedPolicies::All,
+        rows: 10_000,
+        n_policies: 4,
+        metrics: cell("gmv", None, value).metrics,
+        notes: Vec::new(),
+    };
     let learner = |label: &str, value: f64| LearnerResult {
         label: label.to_owned(),
         learner: label.to_owned(),
@@ -302,6 +329,7 @@ pub(super) fn comparison() -> Comparison {
             .iter()
             .flat_map(|outcome| [cell(outcome, Some("T1"), value), cell(outcome, None, value + 0.01)])
             .collect(),
+        assigned: vec![assigned(value)],
         notes: vec!["trained on 9,000 rows".to_owned()],
         settings: Settings::default(),
     };
@@ -319,5 +347,6 @@ pub(super) fn comparison() -> Comparison {
         learners: vec![learner("poul", 0.65), learner("ridge", 0.6), learner("random", 0.5)],
         failures: Vec::new(),
         notes: Vec::new(),
+        thin_arms: false,
     }
 }

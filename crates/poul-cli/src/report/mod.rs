@@ -4,6 +4,7 @@
 //! Charts are plotly figures written as JSON (`chart`); `page.js` draws them in the colours of the page and lets the
 //! reader choose among their variants.
 
+mod assigned;
 mod atoms;
 mod calibration;
 mod chart;
@@ -44,6 +45,7 @@ pub(crate) fn of_evaluation(evaluation: &Evaluation) -> Result<String> {
         summary::section(evaluation),
         checks::section(evaluation),
         policies::section(evaluation),
+        assigned::section(evaluation),
         curves::section(evaluation),
         cost::section(evaluation),
         calibration::section(evaluation),
@@ -53,8 +55,10 @@ pub(crate) fn of_evaluation(evaluation: &Evaluation) -> Result<String> {
         training::section(evaluation),
         provenance::section(evaluation),
     ];
-    let against = evaluation.results.first().map_or("control", |result| &result.against);
-    let title = format!("Policies against {against}");
+    let title = match evaluation.results.first() {
+        Some(result) => format!("Policies against {}", result.against),
+        None => "Policies against what was assigned on average".to_owned(),
+    };
     Page { title, sections: sections.into_iter().flatten().collect() }.render()
 }
 

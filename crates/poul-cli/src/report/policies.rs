@@ -11,6 +11,9 @@ use super::{FEWEST_ROWS, is_thin, left_out_sentence, outcomes, shown_results};
 use crate::number::{count, optional, percent};
 
 pub(super) fn section(evaluation: &Evaluation) -> Option<Section> {
+    if evaluation.results.is_empty() {
+        return None;
+    }
     let mut parts: Vec<Part> = effects(evaluation).into_iter().map(Part::Panel).collect();
     for outcome in outcomes(evaluation) {
         parts.push(Part::Html(effect_table(evaluation, outcome)));

@@ -1,11 +1,14 @@
 //! The summary: what the evaluation found, in plain words, each sentence with a verdict.
 
-use poul::evaluate::{AverageEffect, Evaluation, Interval, PolicyResult, PooledResult, Verdict};
+use poul::evaluate::{
+    AssignedPolicies, AssignedResult, AverageEffect, Evaluation, Interval, PolicyResult, PooledResult,
+    Verdict,
+};
 
 use super::markup::{escape, interval, listed, several, signed};
 use super::page::{Part, Section};
 use super::{is_thin, outcomes};
-use crate::number::{count, percent, significant};
+use crate::number::{count, optional, percent, significant};
 
 /// Less of a policy's mixture than this on atoms with enough rows, and the policy leans on thin evidence.
 const ENOUGH_SUPPORT: f64 = 0.9;
@@ -18,6 +21,7 @@ pub(super) fn section(evaluation: &Evaluation) -> Option<Section> {
             lines.extend([ranking(pooled), sizes(pooled)]);
         }
     }
+    lines.extend(evaluation.assigned.iter().map(|own| assigned(evaluation, own)));
     lines.push(support(evaluation));
     let items: String = lines.into_iter().flatten().map(|line| line.render()).collect();
     let parts = vec![Part::Html(format!("<ul class=\"verdicts\">\n{items}</ul>\n"))];
@@ -50,7 +54,14 @@ fn size(evaluation: &Evaluation) -> Option<Line> {
     let mut policies: Vec<&str> = evaluation.results.iter().map(|result| result.policy.as_str()).collect();
     policies.sort_unstable();
     policies.dedup();
-    let against = evaluation.results.first().map_or("control", |result| &result.against);
+    let Some(against) = evaluation.results.first().map(|result| &result.against) else {
+        let text = format!(
+            "{}; policies have too few rows to be compared one by one. Intervals hold {:.0} % of the draws.",
+            several(evaluation.rows, "row", "rows"),
+            100.0 * evaluation.level,
+        );
+        return Some(Line::new(None, text));
+    };
     let outcomes = outcomes(evaluation).join(" and ");
     let text = format!(
         "{}; {} against {against}, on {outcomes}. Intervals hold {:.0} % of the draws.",
@@ -185,6 +196,29 @@ fn sizes(pooled: &PooledResult) -> Option<Line> {
         _ => (Verdict::Doubt, "the sizes of effects cannot be judged: the interval holds both 0 and 1"),
     };
     Some(Line::new(Some(verdict), format!("On {outcome} {what}: {numbers}.")))
+}
+
+/// Whether effects hold row by row, where policies are too thin to be compared.
+fn assigned(evaluation: &Evaluation, own: &AssignedResult) -> Option<Line> {
+    if !evaluation.thin_arms || own.policies == AssignedPolicies::Seen {
+        return None;
+    }
+    let whose = if own.policies == AssignedPolicies::New { "new policies" } else { "all policies" };
+    let (gain, ends) = (own.rank_gain?, own.rank_gain_interval);
+    let numbers = format!(
+        "rank gain {} ({}), slope {} ({})",
+        significant(gain),
+        interval(ends),
+        optional(own.slope),
+        interval(own.slope_interval)
+    );
+    let (verdict, what) = match ends {
+        Some([low, _]) if low > 0.0 => (Some(Verdict::Pass), "rank rows better than chance"),
+        Some([_, high]) if high < 0.0 => (Some(Verdict::Fail), "rank rows worse than chance"),
+        Some(_) => (Some(Verdict::Doubt), "cannot be told from a random ranking"),
+        None => (None, "have no interval"),
+    };
+    Some(Line::new(verdict, format!("On {} the effects of {whose} {what}: {numbers}.", own.outcome)))
 }
 
 fn of_policies(pooled: &PooledResult) -> String {

@@ -5,10 +5,11 @@ use serde_json::Value;
 
 use super::{fixture, of_comparison, of_evaluation};
 
-const SECTIONS: [&str; 11] = [
+const SECTIONS: [&str; 12] = [
     "summary",
     "checks",
     "policies",
+    "assigned",
     "ranking",
     "cost-section",
     "sizes",

@@ -20,4 +20,5 @@ mod report;
 mod resume;
 mod settings;
 mod simulate;
+mod thin_arms;
 mod treatment;

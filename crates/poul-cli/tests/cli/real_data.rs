@@ -111,6 +111,48 @@ fn a_conjoint_is_factorial() {
 }
 
 #[test]
+fn a_conjoint_is_evaluated_on_other_people() {
+    let Some(data) = shared("conjoint_immigration_hh2015.csv.gz") else { return };
+    let folder = Folder::new();
+    let columns = "Education,Gender,Country of Origin,Reason for Application,Job,Job Experience,Job Plans,Prior Entry,\
+        Language Skills";
+    let fit = [
+        "fit",
+        &data,
+        "--treatment-columns",
+        columns,
+        "--cluster",
+        "CaseID",
+        "--outcome",
+        "Chosen_Immigrant",
+    ];
+    let more = [
+        "--features",
+        "ethnocentrism",
+        "--population",
+        "CaseID < 787",
+        "--learner",
+        "ridge",
+        "--out",
+        "model",
+    ];
+    folder.succeeds(&[&fit[..], &more].concat());
+    let evaluate =
+        ["evaluate", "model", &data, "--population", "CaseID >= 787", "--no-checks", "--json", "-"];
+    let found = folder.json(&evaluate);
+    assert_eq!(found["thin_arms"], true);
+    for policies in ["all", "new"] {
+        let entries = found["assigned"].as_array().expect("entries");
+        let own = entries.iter().find(|own| own["policies"] == policies).expect("an entry");
+        let number = |name: &str| own[name].as_f64().expect("a number");
+        // The nine attributes explain some of the choices of people who were not asked before, at about the right size.
+        assert!(number("r_score") > 0.03 && number("r_score") < 0.3, "{own}");
+        assert!((number("slope") - 1.0).abs() < 0.25 && number("slope_se") < 0.1, "{own}");
+        assert!(own["rank_gain_interval"][0].as_f64().is_some_and(|low| low > 0.1), "{own}");
+    }
+}
+
+#[test]
 fn a_mailing_with_columns_that_know_too_much() {
     let Some(data) = shared("charitable_karlan_list2007.csv.gz") else { return };
     let folder = Folder::new();

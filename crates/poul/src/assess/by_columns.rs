@@ -1,11 +1,13 @@
 //! Effects that anyone predicted, in columns of the table.
 
+use super::assigned::{by_columns, measured};
 use super::effect_columns::{assign, check, itself};
 use super::measure::Compared;
+use super::nuisances::Nuisances;
 use super::rows::Rows;
 use super::{AssessmentRequest, ValidAssessmentRequest, group_columns, provenance};
 use crate::data::{Need, Roles, Source};
-use crate::evaluate::{Effects, Evaluation};
+use crate::evaluate::{Effects, Evaluation, arms_are_thin};
 use crate::policy::PolicySet;
 use crate::{Error, Progress, Result};
 
@@ -51,10 +53,15 @@ pub fn assess_columns(
         .collect();
     let compared =
         Compared { rows: &rows, columns: &columns, policies: &policies, against, effects: &effects };
-    let averages = compared.averages(None, params, progress).map_err(|error| source.locate(error))?;
+    let nuisances = Nuisances::of(&compared, None, params.bootstrap.seed, progress);
+    let nuisances = nuisances.map_err(|error| source.locate(error))?;
+    let averages = compared.averages(&nuisances, None, params).map_err(|error| source.locate(error))?;
     let metrics = compared.metrics(params, progress).map_err(|error| source.locate(error))?;
+    let contrasts = by_columns(&compared, &nuisances, params.bootstrap.seed);
+    let assigned = measured(&compared, &nuisances, &contrasts, None, params, progress)?;
+    let thin_arms = arms_are_thin(&rows.policy_rows(policies.len()), Some(against));
     let provenance = Some(provenance::of_columns(source, request)?);
-    Ok(Evaluation { averages, provenance, ..metrics })
+    Ok(Evaluation { averages, assigned, thin_arms, provenance, ..metrics })
 }
 
 /// The policy compared with: the one asked for, or the control.

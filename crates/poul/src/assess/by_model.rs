@@ -1,8 +1,10 @@
 //! Effects that a model predicts: the rows are scored by it, then measured as any other effects.
 
-use super::chosen::answer;
+use super::assigned::{by_columns, by_model, measured};
+use super::chosen::choose;
 use super::effect_columns::{assign, check};
 use super::measure::Compared;
+use super::nuisances::Nuisances;
 use super::predicted::Predicted;
 use super::rows::Rows;
 use super::sampled::SampledRows;
@@ -39,9 +41,9 @@ pub fn assess_model(
     let mut columns = columns.map_err(|error| source.locate(error))?;
     let outcomes = outcomes_of(&columns, model)?;
     let own = &model.manifest().policies;
-    let answer = answer(model, policies.unwrap_or(own), source, &columns, request, progress);
-    let answer = answer.map_err(|error| source.locate(error))?;
-    let asked = &answer.asked;
+    let chosen = choose(model, policies.unwrap_or(own), source, &columns, request, progress);
+    let chosen = chosen.map_err(|error| source.locate(error))?;
+    let asked = &chosen.asked;
     check_memory(source, asked.targets.len() * outcomes.len(), &request.budget)?;
 
     let n_features = columns.features.len();
@@ -55,7 +57,7 @@ pub fn assess_model(
     let by = by.map_err(|error| source.locate(error))?;
     let n_by = by.len();
     columns.features.extend(by);
-    let mut predicted = Predicted::new(model, &answer, outcomes);
+    let mut predicted = Predicted::new(model, &chosen, outcomes.clone());
     let mut sampled = SampledRows::new(&columns.features[..n_features]);
     let width = model.manifest().encoder.width();
     let mut x = MatrixBuilder::new(width, source.n_rows(), &request.budget)?;
@@ -77,7 +79,7 @@ pub fn assess_model(
         progress,
     );
     let rows = rows.map_err(|error| source.locate(error))?;
-    let x = x.finish()?;
+    let matrix = x.finish()?;
     let truths = assign(&request.truth, "--truth", &columns, &asked.policies, asked.against, &asked.targets)?;
     let effects: Vec<Effects<'_>> = predicted
         .columns()
@@ -95,14 +97,31 @@ pub fn assess_model(
         against: asked.against,
         effects: &effects,
     };
-    let averages = compared.averages(Some(&DenseRows::new(x.values(), width)?), params, progress);
+    let x = DenseRows::new(matrix.values(), width)?;
+    let nuisances = Nuisances::of(&compared, Some(&x), params.bootstrap.seed, progress);
+    let averages =
+        nuisances.and_then(|nuisances| Ok((compared.averages(&nuisances, Some(&x), params)?, nuisances)));
     predicted.unseen.notes(&model.manifest().encoder).iter().for_each(|note| progress.warn(note));
-    let mut averages = averages.map_err(|error| source.locate(error))?;
+    let (mut averages, nuisances) = averages.map_err(|error| source.locate(error))?;
     add_errors(&mut averages, model, asked, params.bootstrap.level)?;
-    drop(x);
+    let mut contrasts = by_columns(&compared, &nuisances, params.bootstrap.seed);
+    // Who asks for some policies of full arms is not made to wait for all.
+    let wants_all = chosen.thin_arms || request.policy.is_empty();
+    if wants_all && contrasts.iter().any(Option::is_none) {
+        let is_scored = if request.allow_unseen {
+            vec![true; asked.policies.len()]
+        } else {
+            model.knows(&asked.policies)
+        };
+        contrasts = by_model(model, &compared, &nuisances, (&outcomes, &is_scored), &x, params, progress)?;
+    }
+    let is_seen: Vec<bool> = asked.policies.names().iter().map(|name| model.has_rows_of(name)).collect();
+    let assigned = measured(&compared, &nuisances, &contrasts, Some(&is_seen), params, progress)?;
+    drop(matrix);
     let metrics = compared.metrics(params, progress).map_err(|error| source.locate(error))?;
     let who_gains = sampled.who_gains(&compared)?;
-    let mut evaluation = Evaluation { averages, who_gains, ..metrics };
+    let thin_arms = chosen.thin_arms;
+    let mut evaluation = Evaluation { averages, who_gains, assigned, thin_arms, ..metrics };
     if let Some(params) = validation {
         let trust = Trust { params, min_rows: request.min_rows };
         trust.add(&mut evaluation, model, source, &roles, asked, progress)?;

@@ -23,12 +23,13 @@ impl<'a> Compared<'a> {
     /// Average effects; none where propensities cannot be known. `x` are the encoded features, where there is a model.
     pub(super) fn averages(
         &self,
+        nuisances: &Nuisances,
         x: Option<&dyn RowSource>,
         params: &ValidParams,
-        progress: &dyn Progress,
     ) -> Result<Vec<AverageEffect>> {
-        let nuisances = Nuisances::of(self, x, params.bootstrap.seed, progress)?;
-        let Some(propensity) = &nuisances.propensity else { return Ok(Vec::new()) };
+        let Some(propensity) = nuisances.propensity.as_ref().filter(|_| !self.effects.is_empty()) else {
+            return Ok(Vec::new());
+        };
         // Metrics keep to what the user gave; averages are sharpened by what was fitted too.
         let mut outcomes = self.outcomes();
         for (outcome, fitted) in outcomes.iter_mut().zip(&nuisances.predictions) {
@@ -39,12 +40,16 @@ impl<'a> Compared<'a> {
         average_effects(&self.scored(&outcomes), propensity, x, &self.rows.by, params)
     }
 
-    /// Every metric.
+    /// Every metric of policies that are compared one by one, where there are any.
     pub(super) fn metrics(&self, params: &ValidParams, progress: &dyn Progress) -> Result<Evaluation> {
+        if self.effects.is_empty() {
+            let (rows, level) = (self.rows.arm.len(), params.bootstrap.level);
+            return Ok(Evaluation { rows, level, ..Evaluation::default() });
+        }
         evaluate(&self.scored(&self.outcomes()), params, progress)
     }
 
-    fn outcomes(&self) -> Vec<Outcome<'a>> {
+    pub(super) fn outcomes(&self) -> Vec<Outcome<'a>> {
         let named = self.columns.outcomes.iter().zip(&self.rows.outcomes).enumerate();
         named
             .map(|(idx, (name, values))| Outcome { name, values, prediction: self.rows.prediction(idx) })

@@ -19,12 +19,14 @@
 //! | `sampled` | rows with their features as they are, for who gains |
 //! | `nuisances` | m̂ and π of the rows |
 //! | `measure` | averages and metrics |
+//! | `assigned` | each row by its own policy, for arms that are thin |
 //! | `trust` | the checks, the places of policies, the effects of atoms |
 //! | `provenance` | where the numbers come from |
 //!
 //! [`evaluate`]: crate::evaluate
 //! [`validate`]: crate::validate
 
+mod assigned;
 mod by_columns;
 mod by_model;
 mod chosen;

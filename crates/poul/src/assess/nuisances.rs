@@ -1,11 +1,11 @@
-//! m̂ and π of the evaluated rows, for average effects.
+//! m̂ and π of the evaluated rows, for average effects and for what was assigned.
 
 use super::measure::Compared;
 use crate::net::RowSource;
 use crate::nuisance::{Assignment, EvaluatedRows, Propensity, PropensityColumn, evaluated_nuisances};
 use crate::{Progress, Result, Seed};
 
-/// What average effects need beside predicted effects.
+/// What average effects, and metrics of each row's own policy, need beside predicted effects.
 pub(super) struct Nuisances {
     /// m̂ by outcome, where it was fitted.
     pub(super) predictions: Vec<Option<Vec<f64>>>,

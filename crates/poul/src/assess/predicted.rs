@@ -2,10 +2,11 @@
 
 use arrow_array::{Array, ArrayRef};
 
+use super::chosen::Chosen;
 use crate::Result;
 use crate::data::Unseen;
 use crate::effect::Scores;
-use crate::model::{Answer, Model};
+use crate::model::Model;
 use crate::net::DenseRows;
 
 /// Pairs of row and policy scored together, about.
@@ -14,7 +15,7 @@ const BLOCK_PAIRS: usize = 1 << 19;
 /// Effects as they are predicted.
 pub(super) struct Predicted<'a> {
     model: &'a Model,
-    answer: &'a Answer<'a>,
+    chosen: &'a Chosen<'a>,
     /// The place of each outcome among the model's.
     outcomes: Vec<usize>,
     /// For each outcome and target a column.
@@ -26,9 +27,9 @@ pub(super) struct Predicted<'a> {
 }
 
 impl<'a> Predicted<'a> {
-    pub(super) fn new(model: &'a Model, answer: &'a Answer<'a>, outcomes: Vec<usize>) -> Self {
-        let values = vec![Vec::new(); outcomes.len() * answer.asked.targets.len()];
-        Self { model, answer, outcomes, values, encoded: Vec::new(), unseen: Unseen::default() }
+    pub(super) fn new(model: &'a Model, chosen: &'a Chosen<'a>, outcomes: Vec<usize>) -> Self {
+        let values = vec![Vec::new(); outcomes.len() * chosen.asked.targets.len()];
+        Self { model, chosen, outcomes, values, encoded: Vec::new(), unseen: Unseen::default() }
     }
 
     /// Scores the next batch.
@@ -37,10 +38,11 @@ impl<'a> Predicted<'a> {
         let (width, n_rows) = (encoder.width(), features.first().map_or(0, Array::len));
         self.encoded.resize(n_rows * width, 0.0);
         encoder.encode_counting(features, &mut self.encoded, &mut self.unseen)?;
-        let n_targets = self.answer.asked.targets.len();
+        let n_targets = self.chosen.asked.targets.len();
+        let Some(scorer) = &self.chosen.scorer else { return Ok(()) };
         let block_rows = (BLOCK_PAIRS / n_targets).max(64);
         for block in self.encoded.chunks(block_rows * width) {
-            let Scores { mean, .. } = self.answer.scorer.score(&DenseRows::new(block, width)?, false)?;
+            let Scores { mean, .. } = scorer.score(&DenseRows::new(block, width)?, false)?;
             for (outcome, columns) in self.outcomes.iter().zip(self.values.chunks_mut(n_targets)) {
                 for (target, column) in columns.iter_mut().enumerate() {
                     let own = mean[*outcome].iter().skip(target).step_by(n_targets);
@@ -53,7 +55,7 @@ impl<'a> Predicted<'a> {
 
     /// Policy, outcome and effects.
     pub(super) fn columns(&self) -> impl Iterator<Item = (usize, usize, &[f64])> {
-        let targets = &self.answer.asked.targets;
+        let targets = &self.chosen.asked.targets;
         self.values
             .iter()
             .enumerate()

@@ -112,6 +112,13 @@ impl Rows {
         Ok(rows)
     }
 
+    /// How many rows each policy has.
+    pub(super) fn policy_rows(&self, n_policies: usize) -> Vec<u64> {
+        let mut counts = vec![0; n_policies];
+        self.arm.iter().for_each(|arm| counts[*arm as usize] += 1);
+        counts
+    }
+
     pub(super) fn prediction(&self, outcome: usize) -> Option<&[f64]> {
         self.predictions.get(&outcome).map(Vec::as_slice)
     }

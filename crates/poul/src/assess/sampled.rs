@@ -47,6 +47,9 @@ impl SampledRows {
     /// Who gains by each policy, on each outcome.
     pub(super) fn who_gains(&self, compared: &Compared<'_>) -> Result<Vec<WhoGains>> {
         let Compared { rows: table, columns, policies, against, effects } = *compared;
+        if effects.is_empty() {
+            return Ok(Vec::new());
+        }
         let mut n_rows = vec![0_u64; policies.len()];
         table.arm.iter().for_each(|arm| n_rows[*arm as usize] += 1);
         let mut common: Vec<usize> = effects.iter().map(|own| own.policy).collect();

@@ -11,12 +11,14 @@
 //! | `validation` | the R-loss that settings are chosen by |
 //! | `entrant` | a learner under settings, by a schedule of epochs |
 //! | `test_rows` | the rows that learners are tested on |
+//! | `assigned` | the same rows by their own policies, for arms that are thin |
 //! | `truth` | true effects, where they are known |
 //! | `run` | the whole, resumable |
 //! | `summary` | readings of all seeds as estimates and differences |
 //! | `result` | what was found |
 //! | `stage` | progress of one learner among several |
 
+mod assigned;
 mod entrant;
 mod experiment;
 mod part;
@@ -30,7 +32,7 @@ mod validation;
 
 pub use entrant::{DEFAULT_LEARNERS, Entrant, Schedule, default_learners};
 pub use experiment::{Experiment, Split};
-pub use result::{Cell, Comparison, Estimate, Failure, LearnerResult, Population};
+pub use result::{AssignedCell, Cell, Comparison, Estimate, Failure, LearnerResult, Population};
 pub use run::{ComparisonRequest, compare};
 
 pub(crate) use experiment::Prepared;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Schedule;
 use crate::effect::Settings;
-use crate::evaluate::{Interval, Metric};
+use crate::evaluate::{AssignedPolicies, Interval, Metric};
 
 /// Learners side by side on the same test rows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +35,9 @@ pub struct Comparison {
     pub failures: Vec<Failure>,
     /// What the user should know of the comparison as a whole.
     pub notes: Vec<String>,
+    /// Whether most test rows have a policy with too few rows to be compared on its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub thin_arms: bool,
 }
 
 /// A part of the test rows.
@@ -69,6 +72,9 @@ pub struct LearnerResult {
     pub validation_r_loss_seed_sd: Option<f64>,
     /// Metrics by outcome, policy and population.
     pub cells: Vec<Cell>,
+    /// Metrics of each row by its own policy, by outcome and population.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assigned: Vec<AssignedCell>,
     /// What the user should know.
     pub notes: Vec<String>,
     /// The settings, complete.
@@ -95,6 +101,26 @@ pub struct Cell {
     /// Why numbers are missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+}
+
+/// Test rows by their own policies against what was assigned on average.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AssignedCell {
+    /// The population's name.
+    pub population: String,
+    /// The outcome.
+    pub outcome: String,
+    /// Which rows, by what training knew of their policies.
+    pub policies: AssignedPolicies,
+    /// How many.
+    pub rows: usize,
+    /// How many policies they have.
+    pub n_policies: usize,
+    /// R-score, slope and rank gain, where they are defined.
+    pub metrics: Vec<Estimate>,
+    /// Why numbers are missing or doubtful.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// A metric with what is known of its precision.
@@ -128,6 +154,13 @@ pub struct Failure {
 }
 
 impl Cell {
+    /// A metric, where it is defined.
+    pub fn metric(&self, metric: Metric) -> Option<&Estimate> {
+        self.metrics.iter().find(|estimate| estimate.metric == metric)
+    }
+}
+
+impl AssignedCell {
     /// A metric, where it is defined.
     pub fn metric(&self, metric: Metric) -> Option<&Estimate> {
         self.metrics.iter().find(|estimate| estimate.metric == metric)

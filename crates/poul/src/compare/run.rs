@@ -3,17 +3,18 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::assigned::AssignedReadings;
 use super::entrant::Entrant;
 use super::experiment::{Experiment, Prepared, Split};
 use super::part::Table;
 use super::result::{Comparison, Failure};
 use super::stage::Named;
 use super::summary::{Shape, results};
-use super::test_rows::{TestQuestion, TestRows};
+use super::test_rows::{TestQuestion, TestReadings, TestRows};
 use crate::data::{Filter, Source};
 use crate::evaluate::{Bootstrap, Params, Readings, ValidParams};
 use crate::model::{CheckpointPlan, DEFAULT_LEARNER};
-use crate::{Checkpoint, Error, Kind, Memory, Progress, Result};
+use crate::{Checkpoint, Error, Kind, Memory, Progress, Result, Seed};
 
 /// What to compare, on what.
 pub struct ComparisonRequest<'a> {
@@ -48,6 +49,9 @@ pub(super) struct Finished {
     pub(super) r_loss: Vec<f64>,
     /// By population.
     pub(super) readings: Vec<Vec<Readings>>,
+    /// The same rows by their own policies; by population.
+    #[serde(default)]
+    pub(super) assigned: Vec<Vec<AssignedReadings>>,
     pub(super) notes: Vec<String>,
 }
 
@@ -76,8 +80,9 @@ pub fn compare(request: &ComparisonRequest<'_>, progress: &dyn Progress) -> Resu
         core: request.core,
         truth: request.truth,
         bytes: experiment.budget.bytes,
+        seed: Seed::new(experiment.seed).child("compare"),
     };
-    let test = TestRows::new(table, rows, &prepared.train, &prepared.setting, &question)?;
+    let test = TestRows::new(table, rows, &prepared.train, &prepared.setting, &question, progress)?;
     test.notes.iter().for_each(|note| progress.warn(note));
 
     let seeds: Vec<u64> = (0..request.seeds as u64).map(|k| experiment.seed.wrapping_add(k)).collect();
@@ -131,6 +136,7 @@ pub fn compare(request: &ComparisonRequest<'_>, progress: &dyn Progress) -> Resu
         learners,
         failures,
         notes: test.notes.clone(),
+        thin_arms: test.thin_arms,
     })
 }
 
@@ -162,10 +168,12 @@ impl Work<'_> {
         let trained = self.prepared.train(train, entrant.learner, &entrant.settings, seed, &progress)?;
         let effects = trained.effects.as_ref();
         let r_loss = validation.as_ref().map(|validation| validation.r_loss(table, setting, effects));
-        let (readings, more) = self.test.readings(effects, setting, self.params, &progress)?;
+        let TestReadings { readings, assigned, notes: more } =
+            self.test.readings(effects, setting, self.params, &progress)?;
         let mut notes = trained.notes;
         notes.extend(more);
-        let finished = Finished { r_loss: r_loss.transpose()?.unwrap_or_default(), readings, notes };
+        let finished =
+            Finished { r_loss: r_loss.transpose()?.unwrap_or_default(), readings, assigned, notes };
         if let Some(checkpoint) = self.checkpoint {
             checkpoint.put(&entry, &serde_json::to_vec(&finished).map_err(failed)?)?;
         }
@@ -220,8 +228,8 @@ fn other_table(
             (experiment.source, columns)
         }
     };
-    // Strata, propensities and predictions play no part in the metrics.
-    (columns.stratum, columns.propensity, columns.predictions) = (None, Vec::new(), Vec::new());
+    // Strata and propensities say what was assigned on average; predictions play no part in the metrics.
+    columns.predictions = Vec::new();
     let columns = columns.with_populations(request.core, source.schema())?;
     let columns = prepared.encoder.columns_for(columns, source.schema())?;
     let (encoder, policies) = (&prepared.encoder, experiment.policies);

@@ -1,9 +1,10 @@
 //! Readings of all seeds as estimates, with intervals over test rows and paired differences to the reference.
 
+use super::assigned::AssignedReadings;
 use super::entrant::Entrant;
-use super::result::{Cell, Estimate, LearnerResult, Population};
+use super::result::{AssignedCell, Cell, Estimate, LearnerResult, Population};
 use super::run::Finished;
-use crate::evaluate::{Draws, Metric, Readings};
+use crate::evaluate::{Draws, Metric};
 use crate::policy::PolicySet;
 
 /// What the readings are of.
@@ -65,6 +66,7 @@ pub(super) fn results(
             validation_r_loss_by_outcome: (0..n_losses).map(by_outcome).collect(),
             validation_r_loss_seed_sd: deviation(&self::losses(finished)),
             cells: cells(shape, finished, versus),
+            assigned: assigned(shape, finished, versus),
             notes,
             settings: entrant.settings.clone(),
         }
@@ -84,8 +86,8 @@ fn cells(shape: &Shape<'_>, finished: &[Finished], versus: Option<&[Finished]>) 
     for (place, (population, readings)) in shape.populations.iter().zip(&first.readings).enumerate() {
         for (index, reading) in readings.iter().enumerate() {
             let of = |finished: &[Finished]| {
-                let seeds: Vec<&Readings> = finished.iter().map(|own| &own.readings[place][index]).collect();
-                Averaged::new(&seeds)
+                let seeds = finished.iter().map(|own| &own.readings[place][index]);
+                Averaged::new(seeds.map(|own| (own.values.as_slice(), own.draws.as_slice())).collect())
             };
             let (own, versus) = (of(finished), versus.map(of));
             let estimate = |(index, metric): (usize, &Metric)| {
@@ -106,6 +108,41 @@ fn cells(shape: &Shape<'_>, finished: &[Finished], versus: Option<&[Finished]>) 
     cells
 }
 
+fn assigned(shape: &Shape<'_>, finished: &[Finished], versus: Option<&[Finished]>) -> Vec<AssignedCell> {
+    let Some(first) = finished.first() else { return Vec::new() };
+    let mut cells = Vec::new();
+    for (place, (population, readings)) in shape.populations.iter().zip(&first.assigned).enumerate() {
+        for reading in readings {
+            // Learners and seeds have the same rows, hence the same readings; one of an older checkpoint has none.
+            let of = |finished: &[Finished]| {
+                let same = |own: &&AssignedReadings| {
+                    (own.outcome, own.policies) == (reading.outcome, reading.policies)
+                };
+                let seeds: Vec<&AssignedReadings> =
+                    finished.iter().filter_map(|own| own.assigned.get(place)?.iter().find(same)).collect();
+                Averaged::new(seeds.iter().map(|own| (own.values.as_slice(), own.draws.as_slice())).collect())
+            };
+            let (own, versus) = (of(finished), versus.map(of));
+            let estimate = |(index, metric): (usize, &Metric)| {
+                own.estimate(*metric, index, versus.as_ref(), shape.level)
+            };
+            cells.push(AssignedCell {
+                population: population.name.clone(),
+                outcome: shape.outcomes[reading.outcome].clone(),
+                policies: reading.policies,
+                rows: reading.rows,
+                n_policies: reading.n_policies,
+                metrics: Metric::ASSIGNED.iter().enumerate().filter_map(estimate).collect(),
+                notes: reading.notes.clone(),
+            });
+        }
+    }
+    cells
+}
+
+/// Values by metric, and draws of them.
+type SeedReadings<'a> = (&'a [Option<f64>], &'a [Vec<Option<f64>>]);
+
 /// Readings of one comparison by several seeds: draw by draw their mean, since all seeds have the same draws.
 struct Averaged {
     /// By metric, then by seed.
@@ -115,15 +152,16 @@ struct Averaged {
 }
 
 impl Averaged {
-    fn new(seeds: &[&Readings]) -> Self {
+    /// From the values and the draws of each seed, all of the same metrics.
+    fn new(seeds: Vec<SeedReadings<'_>>) -> Self {
         let number = |value: Option<f64>| value.unwrap_or(f64::NAN);
-        let n_metrics = Metric::ALL.len();
+        let n_metrics = seeds.first().map_or(0, |(values, _)| values.len());
         let values =
-            (0..n_metrics).map(|metric| seeds.iter().map(|own| number(own.values[metric])).collect());
-        let n_draws = seeds.iter().map(|own| own.draws.len()).min().unwrap_or(0);
+            (0..n_metrics).map(|metric| seeds.iter().map(|(values, _)| number(values[metric])).collect());
+        let n_draws = seeds.iter().map(|(_, draws)| draws.len()).min().unwrap_or(0);
         let draw = |draw: usize| {
             let of = |metric: usize| {
-                seeds.iter().map(|own| number(own.draws[draw][metric])).sum::<f64>() / seeds.len() as f64
+                seeds.iter().map(|(_, draws)| number(draws[draw][metric])).sum::<f64>() / seeds.len() as f64
             };
             (0..n_metrics).map(of).collect()
         };
@@ -131,7 +169,7 @@ impl Averaged {
     }
 
     fn estimate(&self, metric: Metric, index: usize, versus: Option<&Self>, level: f64) -> Option<Estimate> {
-        let defined = |averaged: &Self| mean(&averaged.values[index]).filter(|value| value.is_finite());
+        let defined = |averaged: &Self| mean(averaged.values.get(index)?).filter(|value| value.is_finite());
         let value = defined(self)?;
         let base = versus.and_then(defined);
         let interval = Draws::of(self.draws.clone()).interval(index, level);
@@ -165,6 +203,7 @@ fn deviation(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evaluate::Readings;
 
     fn readings(auuc: f64, draws: &[f64]) -> Readings {
         let of = |value: f64| vec![Some(value), None, None, None, None, None];
@@ -184,8 +223,11 @@ mod tests {
     fn seeds_are_averaged_and_differences_are_paired() {
         let noise: Vec<f64> = (0..40).map(|draw| f64::from(draw % 7)).collect();
         let lifted: Vec<f64> = noise.iter().map(|value| value + 0.25).collect();
-        let own = Averaged::new(&[&readings(0.7, &lifted), &readings(0.9, &lifted)]);
-        let other = Averaged::new(&[&readings(0.5, &noise), &readings(0.6, &noise)]);
+        let averaged = |seeds: &[Readings]| {
+            Averaged::new(seeds.iter().map(|own| (own.values.as_slice(), own.draws.as_slice())).collect())
+        };
+        let own = averaged(&[readings(0.7, &lifted), readings(0.9, &lifted)]);
+        let other = averaged(&[readings(0.5, &noise), readings(0.6, &noise)]);
         let estimate = own.estimate(Metric::Auuc, 0, Some(&other), 0.9).unwrap();
         assert!((estimate.value - 0.8).abs() < 1e-12 && (estimate.difference.unwrap() - 0.25).abs() < 1e-12);
         // The noise of the draws is common to both, and cancels.

@@ -1,19 +1,22 @@
 //! The rows that learners are tested on: which policies are compared, and how a learner's effects do on them.
 
+use super::assigned::{AssignedReadings, AssignedTest};
 use super::part::{Part, Setting, Table, pick};
 use super::result::Population;
 use super::truth::Truth;
 use crate::data::Source;
 use crate::effect::{EffectModel, Support};
-use crate::evaluate::{Effects, Metric, Outcome, Readings, Scored, ValidParams, readings};
+use crate::evaluate::{Effects, Metric, Outcome, Readings, Scored, ValidParams, arms_are_thin, readings};
 use crate::nuisance::SomeRows;
 use crate::policy::PolicySet;
-use crate::{Error, Progress, Result};
+use crate::{Error, Progress, Result, Seed};
 
 /// Pairs of row and policy scored together, about.
 const BLOCK_PAIRS: usize = 1 << 19;
 /// Fewer rows of a policy cannot be measured.
 const FEWEST_ROWS: u64 = 2;
+/// The same where arms are thin: a comparison on fewer rows says nothing, and there may be thousands of them.
+const FEWEST_THIN_ROWS: u64 = 10;
 
 /// Test rows, ready to be scored by any learner.
 pub(crate) struct TestRows<'a> {
@@ -22,6 +25,10 @@ pub(crate) struct TestRows<'a> {
     /// The policies that are compared, as indices into the setting's.
     pub(crate) targets: Vec<usize>,
     truth: Option<Truth>,
+    /// Each row by its own policy, where that can be measured.
+    assigned: Option<AssignedTest>,
+    /// Whether most rows have a policy with too few rows to be compared on its own.
+    pub(crate) thin_arms: bool,
     /// The populations: their names, and their rows by place in `part`.
     populations: Vec<(Population, Vec<u32>)>,
     /// What was left out, and why.
@@ -39,6 +46,18 @@ pub(crate) struct TestQuestion<'a> {
     pub(crate) truth: Option<&'a Source>,
     /// Most bytes of effects in memory.
     pub(crate) bytes: u64,
+    /// The root of the nuisances' random streams.
+    pub(crate) seed: Seed,
+}
+
+/// How a learner does on the test rows.
+pub(crate) struct TestReadings {
+    /// Policies one by one and all together, by population.
+    pub(crate) readings: Vec<Vec<Readings>>,
+    /// Each row by its own policy, by population.
+    pub(crate) assigned: Vec<Vec<AssignedReadings>>,
+    /// What the scorer says of the policies.
+    pub(crate) notes: Vec<String>,
 }
 
 impl<'a> TestRows<'a> {
@@ -49,10 +68,13 @@ impl<'a> TestRows<'a> {
         train: &Part,
         setting: &Setting<'_>,
         question: &TestQuestion<'_>,
+        progress: &dyn Progress,
     ) -> Result<Self> {
         let part = table.part(rows);
         let mut notes = Vec::new();
-        let targets = targets(&part, train, setting, question, &mut notes)?;
+        let tested = rows_of_policies(&part, setting.policies);
+        let thin_arms = arms_are_thin(&tested, Some(setting.control));
+        let targets = targets((&tested, thin_arms), train, setting, question, &mut notes)?;
         let n_columns = targets.len() * part.outcomes.len();
         let needed = (part.n_rows() as u64).saturating_mul(n_columns as u64).saturating_mul(8);
         if needed > question.bytes {
@@ -67,7 +89,10 @@ impl<'a> TestRows<'a> {
             .truth
             .map(|source| Truth::read(source, policies, &targets, against, outcomes, &part.numbers));
         let populations = populations(&part, question.core)?;
-        Ok(Self { table, targets, truth: truth.transpose()?, populations, notes, part })
+        let how = (question.allow_unseen, thin_arms);
+        let assigned = AssignedTest::new(table, &part, train, setting, how, question.seed, progress)?;
+        let truth = truth.transpose()?;
+        Ok(Self { table, targets, truth, assigned, thin_arms, populations, notes, part })
     }
 
     pub(crate) fn n_rows(&self) -> usize {
@@ -78,14 +103,41 @@ impl<'a> TestRows<'a> {
         self.populations.iter().map(|(population, _)| population.clone()).collect()
     }
 
-    /// The readings of each population, and what the scorer says of the policies.
+    /// The readings of each population.
     pub(crate) fn readings(
         &self,
         effects: &dyn EffectModel,
         setting: &Setting<'_>,
         params: &ValidParams,
         progress: &dyn Progress,
-    ) -> Result<(Vec<Vec<Readings>>, Vec<String>)> {
+    ) -> Result<TestReadings> {
+        let (columns, notes) = match self.targets.is_empty() {
+            true => (Vec::new(), Vec::new()),
+            false => self.scored(effects, setting, progress)?,
+        };
+        let of_population = |(_, rows): &(Population, Vec<u32>)| match columns.is_empty() {
+            true => Ok(Vec::new()),
+            false => self.read_population(rows, &columns, setting, params, progress),
+        };
+        let readings = self.populations.iter().map(of_population).collect::<Result<_>>()?;
+        let assigned = match &self.assigned {
+            None => Vec::new(),
+            Some(assigned) => {
+                let rows = (self.table, &self.part, setting);
+                let at_hand = (self.targets.as_slice(), columns.as_slice());
+                assigned.readings(effects, rows, at_hand, &self.populations, params, progress)?
+            }
+        };
+        Ok(TestReadings { readings, assigned, notes })
+    }
+
+    /// For each outcome and target a column of effects, and what the scorer says of the policies.
+    fn scored(
+        &self,
+        effects: &dyn EffectModel,
+        setting: &Setting<'_>,
+        progress: &dyn Progress,
+    ) -> Result<(Vec<Vec<f64>>, Vec<String>)> {
         let scorer = effects.prepare(setting.policies, &self.targets, setting.control)?;
         let (n_targets, n_outcomes) = (self.targets.len(), self.part.outcomes.len());
         let mut columns = vec![Vec::with_capacity(self.n_rows()); n_targets * n_outcomes];
@@ -105,11 +157,7 @@ impl<'a> TestRows<'a> {
             }
         }
         progress.finish();
-        let of_population = |(_, rows): &(Population, Vec<u32>)| {
-            self.read_population(rows, &columns, setting, params, progress)
-        };
-        let all = self.populations.iter().map(of_population).collect::<Result<_>>()?;
-        Ok((all, scorer.notes().to_vec()))
+        Ok((columns, scorer.notes().to_vec()))
     }
 
     fn read_population(
@@ -194,23 +242,30 @@ fn populations(part: &Part, core: Option<&str>) -> Result<Vec<(Population, Vec<u
     Ok(populations)
 }
 
-/// The policies to compare: those asked for, or those that test rows have. What is left out is told.
+fn rows_of_policies(part: &Part, policies: &PolicySet) -> Vec<u64> {
+    let mut counts = vec![0_u64; policies.len()];
+    part.policy.iter().for_each(|policy| counts[*policy as usize] += 1);
+    counts
+}
+
+/// The policies to compare one by one: those asked for, or those that test rows have. What is left out is told. None only
+/// where arms are thin.
 fn targets(
-    part: &Part,
+    (tested, thin_arms): (&[u64], bool),
     train: &Part,
     setting: &Setting<'_>,
     question: &TestQuestion<'_>,
     notes: &mut Vec<String>,
 ) -> Result<Vec<usize>> {
     let policies: &PolicySet = setting.policies;
-    let count = |part: &Part| {
-        let mut counts = vec![0_u64; policies.len()];
-        part.policy.iter().for_each(|policy| counts[*policy as usize] += 1);
-        counts
-    };
-    let (tested, trained) = (count(part), count(train));
+    let trained = rows_of_policies(train, policies);
+    let together = "policies are measured together, each row by its own policy";
     if tested[setting.control] < FEWEST_ROWS {
         let name = policies.name(setting.control);
+        if thin_arms && question.policies.is_empty() {
+            notes.push(format!("fewer than 2 test rows have the policy `{name}`: {together}"));
+            return Ok(Vec::new());
+        }
         let error = Error::input(format!("fewer than 2 test rows have the policy `{name}`"));
         return Err(
             error.hint("others are compared with it: name another by --control, or test on more rows")
@@ -231,22 +286,29 @@ fn targets(
             Error::usage(format!("`{name}` is compared with itself")).hint("choose another `--policy`")
         );
     }
+    let fewest = if thin_arms && question.policies.is_empty() { FEWEST_THIN_ROWS } else { FEWEST_ROWS };
     let support = Support::new(policies, &trained);
     let mut targets = Vec::with_capacity(asked.len());
-    let mut n_single = 0;
+    let mut n_few = 0;
     for policy in asked {
-        let seen = support.of(policies, policy, |_, _| false).require_seen();
-        match seen {
-            _ if tested[policy] < FEWEST_ROWS => n_single += 1,
+        if tested[policy] < fewest {
+            n_few += 1;
+            continue;
+        }
+        match support.of(policies, policy, |_, _| false).require_seen() {
             Err(error) if !question.allow_unseen => notes.push(format!("left out: {error}")),
             _ if !targets.contains(&policy) => targets.push(policy),
             _ => {}
         }
     }
-    if n_single > 0 {
-        notes.push(format!("left out: {n_single} policies with fewer than 2 test rows"));
+    match n_few {
+        0 => {}
+        n if fewest > FEWEST_ROWS => {
+            notes.push(format!("{n} policies have fewer than {fewest} test rows: these {together}"));
+        }
+        n => notes.push(format!("left out: {n} policies with fewer than 2 test rows")),
     }
-    if targets.is_empty() {
+    if targets.is_empty() && !thin_arms {
         return Err(Error::input("the test rows have no policy that can be compared")
             .hint("an effect needs two policies; check the treatment column, or see --allow-unseen"));
     }

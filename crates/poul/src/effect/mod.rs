@@ -14,6 +14,7 @@
 //! | `embedding` | policies as points, and how far effects can differ between them |
 //! | `support` | which atoms were seen, how far a policy is from those that were run |
 //! | `question` | which policies are asked for, by name or by combination |
+//! | `own_contrast` | what a row's own policy does beyond what was assigned on average |
 //! | `table` | effects of a whole table, streamed from file to file |
 //! | `constant` | the simplest learner: differences of arm means |
 
@@ -22,6 +23,7 @@ pub mod constant;
 mod averages;
 mod combination;
 mod embedding;
+mod own_contrast;
 mod quantile;
 mod question;
 mod settings;
@@ -35,6 +37,7 @@ mod training_data;
 pub use averages::{AverageEstimate, Averages};
 pub use combination::combination;
 pub use embedding::{GainDeciles, PolicyEmbedding, StabilityConstants};
+pub use own_contrast::{AssignedTable, PolicyColumn};
 pub use quantile::normal_quantile;
 pub use question::{Asked, Question};
 pub use settings::Settings;

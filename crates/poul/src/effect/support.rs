@@ -96,6 +96,12 @@ impl<'a> Support<'a> {
         }
     }
 
+    /// Whether every atom of a policy was seen, or can be scored by what `embeds` knows of it.
+    pub fn is_known(&self, policies: &PolicySet, policy: usize, embeds: impl Fn(&str, &str) -> bool) -> bool {
+        let atoms = self.atoms(policies, policy);
+        atoms.iter().all(|atom| atom.rows > 0 || embeds(&atom.context, &atom.action))
+    }
+
     /// The `k` policies that were run nearest to one of `policies`, a set that includes the trained ones.
     pub fn nearest_run(&self, policies: &PolicySet, policy: usize, k: usize) -> Vec<(usize, f64)> {
         let is_run = self.policy_rows(policies.name(policy)) > 0;

@@ -18,6 +18,7 @@
 //! | `pehe`, `ate_error` | [`pehe`], [`ate_error`] | where the truth is known |
 //! | `r_loss`, `r_score` | [`r_loss`], [`r_score`] | the validation objective |
 //! | `aucc` | [`cost_curve`] | incremental value against incremental cost |
+//! | `assigned` | [`assigned()`] | R-score, slope and rank gain of each row's own policy, however few rows a policy has |
 //!
 //! Beside the metrics, [`average_effects`] gives the average effect of every policy, over all rows and by group, with
 //! intervals, simultaneous bands and false-discovery rates; [`who_gains`] says along which features effects differ.
@@ -28,6 +29,7 @@
 //! count units, not weights: a row given twice is not a second observation.
 
 mod area;
+mod assigned;
 mod ate;
 mod average;
 mod average_score;
@@ -65,6 +67,7 @@ mod units;
 mod who_gains;
 
 pub use area::{auuc, qini, random_auuc};
+pub use assigned::{AssignedReading, AssignedRows, arms_are_thin, assigned};
 pub use ate::{Ate, ate};
 pub use average::{BY_PREDICTED_EFFECT, FEWEST_ARM_ROWS, average_effects};
 pub use bootstrap::{Bootstrap, Draws};
@@ -85,7 +88,8 @@ pub use reasons::{
 };
 pub use residual::{constant_effect, r_loss, r_score};
 pub use result::{
-    CostResult, CurvePoint, Evaluation, Interval, Metrics, PolicyResult, PooledResult, TopShare,
+    AssignedPolicies, AssignedResult, CostResult, CurvePoint, Evaluation, Interval, Metrics, PolicyResult,
+    PooledResult, TopShare,
 };
 pub use sample::Sample;
 pub(crate) use simultaneous::{max_t_quantile, sidak_quantile};

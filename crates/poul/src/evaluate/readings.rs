@@ -27,27 +27,38 @@ pub enum Metric {
     Pehe,
     /// The same over the standard deviation of the truth.
     NormalisedPehe,
+    /// Share of what the outcome model leaves that each row's own policy explains.
+    RScore,
+    /// Calibration slope of each row's own policy: 1 where sizes are right.
+    Slope,
+    /// How much more outcome the row has whose own policy is ranked higher.
+    RankGain,
 }
 
 impl Metric {
-    /// Every metric, in the order of [`Readings`].
+    /// Every metric of two arms, in the order of [`Readings`].
     pub const ALL: [Self; 6] =
         [Self::Auuc, Self::Qini, Self::Mape, Self::Wmape, Self::Pehe, Self::NormalisedPehe];
 
-    /// Whether more of it is better.
+    /// The metrics of [`assigned`](super::assigned()), in its order.
+    pub const ASSIGNED: [Self; 3] = [Self::RScore, Self::Slope, Self::RankGain];
+
+    /// Whether more of it is better. Of a slope neither more nor less is: 1 is.
     pub fn rises(self) -> bool {
-        matches!(self, Self::Auuc | Self::Qini)
+        matches!(self, Self::Auuc | Self::Qini | Self::RScore | Self::RankGain)
     }
 
-    fn scalar(self) -> Scalar {
-        match self {
+    /// Where a comparison of two arms reads it.
+    fn scalar(self) -> Option<Scalar> {
+        Some(match self {
             Self::Auuc => Scalar::Auuc,
             Self::Qini => Scalar::Qini,
             Self::Mape => Scalar::Mape,
             Self::Wmape => Scalar::Wmape,
             Self::Pehe => Scalar::Pehe,
             Self::NormalisedPehe => Scalar::NormalisedPehe,
-        }
+            Self::RScore | Self::Slope | Self::RankGain => return None,
+        })
     }
 }
 
@@ -126,7 +137,7 @@ fn measured(
     let ranked = Ranked::new(&sample);
     let columns = pair.columns(&ranked);
     let reading = read(ranked.rows(), &columns, params);
-    let chosen = |reading: &Reading| Metric::ALL.map(|metric| reading.scalar(metric.scalar()));
+    let chosen = |reading: &Reading| Metric::ALL.map(|metric| reading.scalar(metric.scalar()?));
     let draws = params.bootstrap.draw(&ranked, progress, |rows| {
         chosen(&read(rows, &columns, params)).map(|value| value.unwrap_or(f64::NAN)).to_vec()
     })?;

@@ -22,6 +22,12 @@ pub struct Evaluation {
     pub results: Vec<PolicyResult>,
     /// One entry for each outcome: all policies together.
     pub pooled: Vec<PooledResult>,
+    /// Every row by its own policy against what was assigned on average: what is left to measure where arms are thin.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assigned: Vec<AssignedResult>,
+    /// Whether most rows have a policy with too few rows to be compared on its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub thin_arms: bool,
     /// Cost curves, where asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cost_curves: Vec<CostResult>,
@@ -235,5 +241,56 @@ pub struct CostResult {
     /// The curve.
     pub curve: Vec<CostPoint>,
     /// Why numbers are missing.
+    pub notes: Vec<String>,
+}
+
+/// Which rows, by what training knew of their policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AssignedPolicies {
+    /// All.
+    All,
+    /// Policies that training rows had.
+    Seen,
+    /// Policies that no training row had.
+    New,
+}
+
+/// Rows by their own policy against what was assigned on average, on one outcome; `assigned.rs` defines the numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AssignedResult {
+    /// Name of the outcome.
+    pub outcome: String,
+    /// Which rows.
+    pub policies: AssignedPolicies,
+    /// How many.
+    pub rows: usize,
+    /// How many policies they have.
+    pub n_policies: usize,
+    /// How many clusters, where there are clusters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n_clusters: Option<usize>,
+    /// Variance of what the outcome model leaves: all that policies could explain, and noise.
+    pub residual_variance: Option<f64>,
+    /// Variance of the predicted contrasts.
+    pub contrast_variance: Option<f64>,
+    /// Share of `residual_variance` that the contrasts explain.
+    pub r_score: Option<f64>,
+    /// Its interval.
+    pub r_score_interval: Option<Interval>,
+    /// Calibration slope: 1 where sizes are right.
+    pub slope: Option<f64>,
+    /// Its standard error.
+    pub slope_se: Option<f64>,
+    /// Its interval.
+    pub slope_interval: Option<Interval>,
+    /// Of two rows, how much more outcome the one with the larger contrast has on average; 0 for a random ranking.
+    pub rank_gain: Option<f64>,
+    /// Its interval.
+    pub rank_gain_interval: Option<Interval>,
+    /// What it would be if every contrast were true.
+    pub rank_gain_predicted: Option<f64>,
+    /// Why numbers are missing or doubtful.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }

@@ -50,6 +50,19 @@ impl Model {
         Ok(Answer { asked, scorer, support, unseen_share })
     }
 
+    /// Whether training had rows of the policy of that name.
+    pub fn has_rows_of(&self, name: &str) -> bool {
+        self.manifest.policies.index(name).is_some_and(|own| self.manifest.policy_rows[own] > 0)
+    }
+
+    /// Whether each policy of a set that holds the model's own has only atoms that can be scored.
+    pub fn knows(&self, policies: &PolicySet) -> Vec<bool> {
+        let embeds =
+            |context: &str, action: &str| self.effects.embeds(context, action, policies.attributes());
+        let support = Support::new(&self.manifest.policies, &self.manifest.policy_rows);
+        (0..policies.len()).map(|policy| support.is_known(policies, policy, embeds)).collect()
+    }
+
     /// How well the training data support some policies of a set that holds the model's own.
     pub fn support(&self, policies: &PolicySet, of: &[usize]) -> Vec<PolicySupport> {
         let embeds =

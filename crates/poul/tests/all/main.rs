@@ -8,6 +8,7 @@ mod data_corrupt;
 mod data_encoder;
 mod data_rows;
 mod effect_table;
+mod evaluate_assigned;
 mod evaluate_average;
 mod evaluate_golden;
 mod evaluate_invariances;

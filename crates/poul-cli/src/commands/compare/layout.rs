@@ -101,5 +101,8 @@ pub(super) fn metric_name(metric: Metric) -> &'static str {
         Metric::Wmape => "wMAPE",
         Metric::Pehe => "PEHE",
         Metric::NormalisedPehe => "nPEHE",
+        Metric::RScore => "R-score",
+        Metric::Slope => "slope",
+        Metric::RankGain => "rank gain",
     }
 }

@@ -1,6 +1,9 @@
 //! The paper's tables as Markdown: Table 1, and the detailed tables where a learner takes part by several schedules.
 
 use poul::compare::{Comparison, LearnerResult};
+use poul::evaluate::Metric;
+
+use crate::commands::policies_name;
 
 use super::layout::{Layout, METRICS, metric_name, policy_name};
 
@@ -23,8 +26,39 @@ pub(super) fn tables(comparison: &Comparison) -> String {
             text += &table(&layout, outcome, &all, true);
         }
     }
+    text += &assigned(comparison);
     for failure in &comparison.failures {
         text += &format!("\n{} failed: {}\n", failure.label, escaped(&failure.error));
+    }
+    text
+}
+
+/// Each row by its own policy, where arms are too thin to compare policies one by one.
+fn assigned(comparison: &Comparison) -> String {
+    let Some(first) =
+        comparison.learners.first().filter(|own| comparison.thin_arms && !own.assigned.is_empty())
+    else {
+        return String::new();
+    };
+    let mut text = "\n### Every row by its own policy\n\n".to_owned();
+    let heading = ["outcome", "population", "policies", "learner"].map(str::to_owned);
+    let metrics = Metric::ASSIGNED.map(|metric| metric_name(metric).to_owned());
+    text += &line(&[&heading[..], &metrics[..]].concat());
+    text += &line(&["---", "---", "---", "---", "---:", "---:", "---:"].map(str::to_owned));
+    for (place, cell) in first.assigned.iter().enumerate() {
+        for learner in &comparison.learners {
+            let Some(own) = learner.assigned.get(place) else { continue };
+            let value = |metric: Metric| match own.metric(metric) {
+                None => "–".to_owned(),
+                Some(estimate) => {
+                    let ends = estimate.interval.map(|[low, high]| format!(" [{low:.3}, {high:.3}]"));
+                    format!("{:.3}{}", estimate.value, ends.unwrap_or_default())
+                }
+            };
+            let names = [&cell.outcome, &cell.population, policies_name(own.policies), &learner.label];
+            let names = names.map(|name: &str| escaped(name));
+            text += &line(&[&names[..], &Metric::ASSIGNED.map(value)[..]].concat());
+        }
     }
     text
 }

@@ -20,11 +20,13 @@ pub(super) struct TestTable {
 impl TestTable {
     pub(super) fn open(location: &str, roles: &Roles) -> Result<Self> {
         let source = Source::open(location)?;
-        // Features are the encoder's; how assignment happened plays no part in the metrics.
+        // Features are the encoder's. Strata say what was assigned on average; where the table has none, all rows do.
+        let known = source.column_names();
+        let stratum = roles.stratum.clone().filter(|name| known.contains(&name.as_str()));
         let roles = Roles {
             features: Vec::new(),
             exclude: Vec::new(),
-            stratum: None,
+            stratum,
             propensity: None,
             prediction: Default::default(),
             time: None,

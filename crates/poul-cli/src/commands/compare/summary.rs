@@ -9,6 +9,7 @@ use crate::number::{count, optional};
 use crate::table::{Table, shortened};
 
 use super::layout::policy_name;
+use crate::commands::policies_name;
 
 /// With more policies than this only all together are shown; the JSON has each.
 const MOST_POLICIES: usize = 6;
@@ -37,7 +38,76 @@ pub(super) fn of(comparison: &Comparison) -> String {
             text += &table(comparison, &population.name, outcome);
         }
     }
-    text + &footer(comparison)
+    text + &assigned(comparison) + &footer(comparison)
+}
+
+/// Each row by its own policy, where arms are too thin to compare policies one by one.
+fn assigned(comparison: &Comparison) -> String {
+    let Some(first) = comparison.learners.first().filter(|_| comparison.thin_arms) else {
+        return String::new();
+    };
+    let against = format!("vs {}", comparison.reference.as_deref().unwrap_or("–"));
+    let mut text = String::new();
+    let mut group = None;
+    let mut tables: Vec<(String, Table)> = Vec::new();
+    for (place, cell) in first.assigned.iter().enumerate() {
+        if group != Some((&cell.population, &cell.outcome)) {
+            group = Some((&cell.population, &cell.outcome));
+            let title = format!(
+                "\n{}, {} population: every row by its own policy, against what was assigned on average\n",
+                cell.outcome, cell.population
+            );
+            let table = Table::new([
+                "policies",
+                "learner",
+                "rows",
+                "R-score",
+                "interval",
+                &against,
+                "interval",
+                "slope",
+                "interval",
+                "rank gain",
+                "interval",
+                &against,
+                "interval",
+            ])
+            .left(2);
+            tables.push((title, table));
+        }
+        let Some((_, table)) = tables.last_mut() else { continue };
+        for learner in &comparison.learners {
+            let Some(own) = learner.assigned.get(place) else { continue };
+            let value = |metric| optional(own.metric(metric).map(|own| without_rounding(own.value)));
+            let ends = |metric| interval(own.metric(metric).and_then(|own| own.interval));
+            let difference = |metric| signed(own.metric(metric).and_then(|own| own.difference));
+            let apart = |metric| interval(own.metric(metric).and_then(|own| own.difference_interval));
+            table.row([
+                policies_name(own.policies).to_owned(),
+                learner.label.clone(),
+                count(own.rows as u64),
+                value(Metric::RScore),
+                ends(Metric::RScore),
+                difference(Metric::RScore),
+                apart(Metric::RScore),
+                value(Metric::Slope),
+                ends(Metric::Slope),
+                value(Metric::RankGain),
+                ends(Metric::RankGain),
+                difference(Metric::RankGain),
+                apart(Metric::RankGain),
+            ]);
+        }
+    }
+    tables.iter().for_each(|(title, table)| text += &format!("{title}{table}"));
+    let mut notes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (cell, note) in first.assigned.iter().flat_map(|cell| cell.notes.iter().map(move |note| (cell, note)))
+    {
+        notes.entry(note).or_default().push(policies_name(cell.policies));
+    }
+    notes.iter().for_each(|(note, about)| text += &format!("note: {}: {note}\n", about.join(", ")));
+    text + "\nR-score: the share explained of what the outcome model leaves. Slope: 1 where sizes are right. Rank gain: of two \
+            rows, how much more\noutcome the one ranked higher has; 0 for a random ranking.\n"
 }
 
 fn losses(comparison: &Comparison) -> String {
@@ -115,7 +185,12 @@ fn footer(comparison: &Comparison) -> String {
         1 => ".\n".to_owned(),
         n => format!("; values are means over {n} seeds.\n"),
     };
-    text += "A random ranking has AUUC 0.5 (−0.5 where the effect is negative). Less is better of R-loss, MAPE and PEHE.\n";
+    let compares = comparison.learners.iter().any(|learner| !learner.cells.is_empty());
+    text += if !compares && comparison.thin_arms {
+        "Less is better of R-loss.\n"
+    } else {
+        "A random ranking has AUUC 0.5 (−0.5 where the effect is negative). Less is better of R-loss, MAPE and PEHE.\n"
+    };
     let mut notes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for learner in &comparison.learners {
         for note in &learner.notes {

@@ -4,12 +4,23 @@ use std::collections::BTreeMap;
 
 use poul::evaluate::{Evaluation, Metrics};
 
-use super::{averages, checks};
+use super::{assigned, averages, checks};
 use crate::number::{count, optional};
 use crate::table::{Table, shortened};
 
 /// The main numbers, for a person.
 pub(super) fn summary(evaluation: &Evaluation) -> String {
+    let compared = match evaluation.results.is_empty() {
+        true => String::new(),
+        false => comparisons(evaluation),
+    };
+    let text = compared + &assigned::summary(evaluation) + &averages::summary(evaluation);
+    // Nothing above it where policies were not compared one by one.
+    text.trim_start_matches('\n').to_owned() + &checks::summary(evaluation) + &notes(evaluation)
+}
+
+/// Policies one by one.
+fn comparisons(evaluation: &Evaluation) -> String {
     let mut table = Table::new([
         "outcome",
         "policy",
@@ -26,12 +37,6 @@ pub(super) fn summary(evaluation: &Evaluation) -> String {
         "nPEHE",
     ])
     .left(2);
-    let interval = |ends: Option<[f64; 2]>| {
-        ends.map_or_else(
-            || "–".to_string(),
-            |[low, high]| format!("{} … {}", optional(Some(low)), optional(Some(high))),
-        )
-    };
     let mut row = |outcome: &str, policy: String, metrics: &Metrics| {
         table.row([
             outcome.to_string(),
@@ -72,7 +77,15 @@ pub(super) fn summary(evaluation: &Evaluation) -> String {
             interval(cost.aucc_interval),
         ));
     }
-    text + &averages::summary(evaluation) + &checks::summary(evaluation) + &notes(evaluation)
+    text
+}
+
+/// `low … high`, or a dash.
+pub(super) fn interval(ends: Option<[f64; 2]>) -> String {
+    ends.map_or_else(
+        || "–".to_owned(),
+        |[low, high]| format!("{} … {}", optional(Some(low)), optional(Some(high))),
+    )
 }
 
 /// Each note once, with the comparisons it is about. That 0/1 metrics do not apply is left to the JSON.
