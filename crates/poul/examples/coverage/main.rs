@@ -9,6 +9,7 @@
 //! one, `seed` (3407) draws another world.
 
 mod counts;
+mod nulls;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,9 +18,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use poul::data::{Budget, Dataset, Design, EncoderParams, Labels, Need, Roles, Source};
 use poul::effect::{EffectModel, OutcomeColumn, Settings, TrainingData, student_quantile};
-use poul::evaluate::{AverageEffect, Effects, Outcome, Params, Scored, average_effects};
+use poul::evaluate::{Assigned, AverageEffect, Effects, Outcome, Params, Scored, average_effects};
 use poul::model::learner;
-use poul::net::{DenseRows, RowSource};
+use poul::net::DenseRows;
 use poul::nuisance::{Assignment, EvaluatedRows, Propensity, evaluated_nuisances};
 use poul::policy::{Assigner, PolicySet};
 use poul::simulate::{Simulation, run};
@@ -38,6 +39,9 @@ fn main() -> Result<()> {
         })
         .collect();
     let number = |key: &str, default: usize| given.get(key).copied().unwrap_or(default);
+    if std::env::args().any(|arg| arg == "nulls") {
+        return nulls::run(number("seeds", 10) as u64, number("rows", 8_000), given.get("world").copied());
+    }
     let folder = std::env::temp_dir().join(format!("poul-coverage-{}", std::process::id()));
     println!("scenario       design         outcome  averages  deciles  band   found  false  bias  spread");
     let designs = [
@@ -283,8 +287,8 @@ impl World {
             cluster: None,
             propensity: None,
         };
-        let x = (self.design == Design::Observational).then_some(x as &dyn RowSource);
-        let averages = average_effects(&table, &propensity, x, &[], &Params::default().check()?)?;
+        let assigned = Assigned { propensity: &propensity, design: self.design, x: Some(x) };
+        let averages = average_effects(&table, &assigned, &[], &Params::default().check()?)?;
         let truth = |average: &AverageEffect| self.truth_of(average, first, &columns);
         Ok(averages.into_iter().map(|average| (truth(&average), average)).collect())
     }

@@ -43,7 +43,14 @@ impl Trust<'_> {
         let atoms = atom_effects(model, policies, asked.against, &x, rows.weight.as_deref())?;
         atoms.notes.iter().for_each(|note| progress.warn(note));
         evaluation.atoms = atoms.atoms;
-        let trial = Trial { model, rows: &rows, policies, targets: &asked.targets, against: asked.against };
+        let trial = Trial {
+            model,
+            rows: &rows,
+            policies,
+            targets: &asked.targets,
+            against: asked.against,
+            averages: &evaluation.averages,
+        };
         match validate(&trial, self.params, progress) {
             Ok(validation) => evaluation.validation = Some(validation),
             // Metrics were computed: rows that cannot be checked are told, not fatal.

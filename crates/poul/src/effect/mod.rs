@@ -35,7 +35,7 @@ pub use embedding::{GainDeciles, PolicyEmbedding, StabilityConstants};
 pub use quantile::normal_quantile;
 pub use question::{Asked, Question};
 pub use settings::Settings;
-pub use student::student_quantile;
+pub use student::{student_quantile, student_tails};
 pub use support::{AtomSupport, PolicySupport, Support};
 pub use table::EffectTable;
 pub use tensor::{Tensor, Tensors};
