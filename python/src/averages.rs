@@ -48,6 +48,10 @@ fn table(averages: &[AverageEffect]) -> Result<RecordBatch, arrow_schema::ArrowE
         ("p_value", numbers(|own| own.p_value), true),
         ("q_value", numbers(|own| own.q_value), true),
         ("predicted", numbers(|own| own.predicted), true),
+        ("population", texts(|own| own.population.as_deref()), true),
+        ("share_without_overlap", numbers(|own| own.share_without_overlap), true),
+        ("effective_rows", numbers(|own| own.effective_rows), true),
+        ("vanishes_at", numbers(|own| own.hidden.as_ref().map(|hidden| hidden.vanishes_at)), true),
         ("notes", Arc::new(notes.collect::<StringArray>()) as ArrayRef, false),
     ])
 }

@@ -80,7 +80,9 @@ const WORLDS: [World; 6] = [
 
 /// Prints a line for each world.
 pub(super) fn run(n_seeds: u64, rows: usize, only: Option<usize>) -> Result<()> {
-    println!("world                                  held      q ≤ .1    failed  false claims  interval  rows without overlap");
+    println!(
+        "world                                  held      q ≤ .1    failed  false claims  interval  rows without overlap"
+    );
     for world in WORLDS.iter().enumerate().filter(|(place, _)| only.is_none_or(|only| only == *place)) {
         let world = world.1;
         let mut counts = Counts::default();

@@ -123,7 +123,9 @@ fn check(table: &Scored<'_>, propensity: &Propensity, by: &[RawColumn]) -> Resul
     let name = &table.policies[table.against];
     if controls.peek().is_some() && !controls.any(|(row, _)| counts(row)) {
         let what = format!("all rows of the policy `{name}`, which others are compared with, have weight 0");
-        return Err(Error::input(what).hint("give them weights, or compare with another policy: --against NAME"));
+        return Err(
+            Error::input(what).hint("give them weights, or compare with another policy: --against NAME")
+        );
     }
     if !table.arm.iter().enumerate().any(|own| is_control(&own)) {
         return Err(Error::input(format!("no row has the policy `{name}`, which others are compared with"))
@@ -161,7 +163,8 @@ impl Comparison<'_> {
                 let lacks_overlap = over_all.iter().any(|own| own.average.lacks_overlap());
                 let quantiles = Groups::of_effect(own.values, table.weight, self.params.bins);
                 let named = [(BY_PREDICTED_EFFECT, &quantiles)].into_iter().chain(columns.iter().copied());
-                let named = named.map(|(name, groups)| self.of_groups(own, Some(name), groups, lacks_overlap));
+                let named =
+                    named.map(|(name, groups)| self.of_groups(own, Some(name), groups, lacks_overlap));
                 [over_all].into_iter().chain(named).collect()
             })
             .collect();

@@ -65,7 +65,8 @@ impl Claim<'_> {
     /// Adds the bounds under hidden confounding, where nobody randomised and there is an interval.
     pub(super) fn bound(&self, own: &mut Averaged) {
         let average = &mut own.average;
-        if let (Some(_), Some(effect), Some([_, high])) = (self.of.support, average.effect, average.interval) {
+        if let (Some(_), Some(effect), Some([_, high])) = (self.of.support, average.effect, average.interval)
+        {
             average.hidden = hidden_confounding(self.of, self.effects, effect, high - effect);
         }
     }
@@ -147,7 +148,10 @@ impl Claim<'_> {
                 average.policy,
                 average.against
             ),
-            false => "too many rows of the table had next to no chance of one of the two policies: no finding".to_owned(),
+            false => {
+                "too many rows of the table had next to no chance of one of the two policies: no finding"
+                    .to_owned()
+            }
         }
     }
 

@@ -51,8 +51,7 @@ pub(super) fn hidden_confounding(
         let [low, high] = interval(lambda);
         low <= 0.0 && 0.0 <= high
     };
-    let of_lambda =
-        |lambda: f64| HiddenBound { lambda, effect: bounds(lambda), interval: interval(lambda) };
+    let of_lambda = |lambda: f64| HiddenBound { lambda, effect: bounds(lambda), interval: interval(lambda) };
     Some(HiddenConfounding { bounds: LAMBDAS.map(of_lambda).to_vec(), vanishes_at: first(holds_zero) })
 }
 

@@ -84,8 +84,8 @@ pub use rate::{Rate, rate, rate_autoc, rate_qini};
 pub use readings::{Metric, Readings, readings};
 pub use reasons::{
     AtomEffect, AverageEffect, Balance, CheckResult, FeatureEffect, FeatureGroup, HiddenBound,
-    HiddenConfounding, OutcomeCalibration, Overlap, Placebo, PolicyPlace, Provenance, Sensitivity, TrainingPoint, TreeNode, Validation, Verdict,
-    WhoGains,
+    HiddenConfounding, OutcomeCalibration, Overlap, Placebo, PolicyPlace, Provenance, Sensitivity,
+    TrainingPoint, TreeNode, Validation, Verdict, WhoGains,
 };
 pub use residual::{constant_effect, r_loss, r_score};
 pub use result::{

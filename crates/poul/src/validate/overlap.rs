@@ -142,8 +142,7 @@ fn judge_observed(
 }
 
 fn verdict(effective_share: f64, without_overlap: f64) -> Verdict {
-    let is_worse =
-        |grade: usize| effective_share < EFFECTIVE[grade] || without_overlap > WITHOUT[grade];
+    let is_worse = |grade: usize| effective_share < EFFECTIVE[grade] || without_overlap > WITHOUT[grade];
     match (is_worse(1), is_worse(0)) {
         (true, _) => Verdict::Fail,
         (_, true) => Verdict::Doubt,

@@ -109,7 +109,8 @@ fn of_weakest(weakest: &Sensitivity, name: &str, n_apart: usize) -> (Verdict, St
     );
     let mut is_weak = weakest.robustness < WEAK;
     if let Some(hidden) = &weakest.hidden {
-        text += &format!("; so would one that changes the odds of getting it {:.2} times", hidden.vanishes_at);
+        text +=
+            &format!("; so would one that changes the odds of getting it {:.2} times", hidden.vanishes_at);
         is_weak |= hidden.vanishes_at < WEAK_FACTOR;
     }
     (if is_weak { Verdict::Doubt } else { Verdict::Pass }, text)

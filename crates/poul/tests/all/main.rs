@@ -11,6 +11,7 @@ mod effect_table;
 mod evaluate_average;
 mod evaluate_golden;
 mod evaluate_invariances;
+mod evaluate_overlap;
 mod evaluate_table;
 mod fit;
 mod forest_effects;
