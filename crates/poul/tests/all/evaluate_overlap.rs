@@ -189,7 +189,7 @@ fn an_arm_without_weight_is_told() {
 
 #[test]
 fn a_hidden_cause_widens_bounds_until_the_effect_vanishes() {
-    let strong = Rows::draw(3_000, |x| sigmoid(x), 1.0, 7).average();
+    let strong = Rows::draw(3_000, sigmoid, 1.0, 7).average();
     let hidden = strong.hidden.unwrap();
     let mut last = strong.interval.unwrap();
     for bound in &hidden.bounds {
@@ -202,7 +202,7 @@ fn a_hidden_cause_widens_bounds_until_the_effect_vanishes() {
     }
     assert!(hidden.vanishes_at > 1.5 && hidden.vanishes_at < 20.0, "{hidden:?}");
     // Of what is no finding there is nothing to explain away.
-    let null = Rows::draw(3_000, |x| sigmoid(x), 0.0, 8).average();
+    let null = Rows::draw(3_000, sigmoid, 0.0, 8).average();
     let [low, high] = null.interval.unwrap();
     assert!(low < 0.0 && 0.0 < high && null.hidden.unwrap().vanishes_at == 1.0);
 }
@@ -224,12 +224,9 @@ fn intervals_over_rows_with_overlap_hold_the_truth() {
 /// P(T) = sigmoid(8x − 14) and sigmoid(3x − 3), where most rows have no overlap; sigmoid(1.2x), where they have.
 #[test]
 fn null_worlds_give_no_findings() {
-    let worlds: [(fn(f64) -> f64, bool); 3] = [
-        (|x| sigmoid(8.0 * x - 14.0), true),
-        (|x| sigmoid(3.0 * x - 3.0), true),
-        (|x| sigmoid(1.2 * x), false),
-    ];
-    for (chance, lacks_overlap) in worlds {
+    let worlds: [fn(f64) -> f64; 3] =
+        [|x| sigmoid(8.0 * x - 14.0), |x| sigmoid(3.0 * x - 3.0), |x| sigmoid(1.2 * x)];
+    for (chance, lacks_overlap) in worlds.into_iter().zip([true, true, false]) {
         let mut held = 0;
         for seed in 0..4 {
             let own = Rows::draw(2_000, chance, 0.0, 10 + seed).learned(seed);
