@@ -228,12 +228,12 @@ fn null_worlds_give_no_findings() {
         [|x| sigmoid(8.0 * x - 14.0), |x| sigmoid(3.0 * x - 3.0), |x| sigmoid(1.2 * x)];
     for (chance, lacks_overlap) in worlds.into_iter().zip([true, true, false]) {
         let mut held = 0;
-        for seed in 0..4 {
-            let own = Rows::draw(2_000, chance, 0.0, 10 + seed).learned(seed);
+        for seed in 0..3 {
+            let own = Rows::draw(1_200, chance, 0.0, 10 + seed).learned(seed);
             assert_eq!(own.lacks_overlap(), lacks_overlap, "{own:?}");
             assert!(!lacks_overlap || claims_nothing(&own), "{own:?}");
             held += u64::from(own.interval.is_none_or(|[low, high]| low <= 0.0 && 0.0 <= high));
         }
-        assert!(held >= 3, "{held} of 4 intervals hold zero");
+        assert!(held >= 2, "{held} of 3 intervals hold zero");
     }
 }
