@@ -50,6 +50,10 @@ fn table(averages: &[AverageEffect]) -> Result<RecordBatch, arrow_schema::ArrowE
         ("predicted", numbers(|own| own.predicted), true),
         ("predicted_lower", numbers(|own| lower(own.predicted_interval)), true),
         ("predicted_upper", numbers(|own| upper(own.predicted_interval)), true),
+        ("population", texts(|own| own.population.as_deref()), true),
+        ("share_without_overlap", numbers(|own| own.share_without_overlap), true),
+        ("effective_rows", numbers(|own| own.effective_rows), true),
+        ("vanishes_at", numbers(|own| own.hidden.as_ref().map(|hidden| hidden.vanishes_at)), true),
         ("notes", Arc::new(notes.collect::<StringArray>()) as ArrayRef, false),
     ])
 }

@@ -4,7 +4,7 @@ use poul::evaluate::{Evaluation, Validation};
 use serde_json::{Value, json};
 
 use super::chart::{Column, Panel, Variant, axis, label, names_axis, short_label};
-use super::markup::{HtmlTable, paragraph, several};
+use super::markup::{HtmlTable, interval, paragraph, several};
 use super::page::{Part, Section};
 use super::summary::Line;
 use crate::number::{count, percent, significant};
@@ -30,6 +30,7 @@ pub(super) fn section(evaluation: &Evaluation) -> Option<Section> {
             parts.extend(outcome_model(validation).map(Part::Panel));
             parts.extend(placebo(validation).map(Part::Html));
             parts.extend(sensitivity(validation).map(Part::Html));
+            parts.extend(hidden(validation).map(Part::Html));
         }
     }
     Some(Section { id: "checks", title: "Was the experiment sound?", parts })
@@ -81,7 +82,7 @@ fn overlap(validation: &Validation) -> Option<String> {
     let mut table = HtmlTable::new(
         "Overlap: the probability of each policy over all rows",
         1,
-        ["policy", "rows", "least", "5 %", "median", "95 %", "most", "clipped"],
+        ["policy", "rows", "worth", "least", "5 %", "median", "95 %", "most", "rows without a chance"],
     );
     for own in &validation.overlap {
         let at = |place: usize| {
@@ -92,12 +93,13 @@ fn overlap(validation: &Validation) -> Option<String> {
             [
                 own.policy.clone(),
                 count(own.rows as u64),
+                count(own.effective_rows.round() as u64),
                 at(0),
                 at(1),
                 at(3),
                 at(5),
                 at(6),
-                count(own.clipped as u64),
+                count(own.without_overlap as u64),
             ],
         );
     }
@@ -182,6 +184,25 @@ fn sensitivity(validation: &Validation) -> Option<String> {
                 percent(own.robustness_interval),
             ],
         );
+    }
+    (!table.is_empty()).then(|| table.render())
+}
+
+/// Bounds of average effects for some factors of the odds.
+fn hidden(validation: &Validation) -> Option<String> {
+    let mut table = HtmlTable::new(
+        "Hidden causes: the interval of the average effect if something unobserved changed the odds of getting a policy",
+        2,
+        ["policy", "outcome", "1.5 times", "2 times", "3 times", "it holds zero from"],
+    );
+    for own in &validation.sensitivity {
+        let Some(hidden) = &own.hidden else { continue };
+        let of = |factor: f64| {
+            let bound = hidden.bounds.iter().find(|bound| bound.lambda == factor);
+            interval(bound.map(|bound| bound.interval))
+        };
+        let vanishes = format!("{} times", significant(hidden.vanishes_at));
+        table.row("", [own.policy.clone(), own.outcome.clone(), of(1.5), of(2.0), of(3.0), vanishes]);
     }
     (!table.is_empty()).then(|| table.render())
 }

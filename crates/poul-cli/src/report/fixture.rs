@@ -4,9 +4,9 @@ use poul::compare::{AssignedCell, Cell, Comparison, Estimate, LearnerResult, Pop
 use poul::effect::Settings;
 use poul::evaluate::{
     AssignedPolicies, AssignedResult, AtomEffect, AverageEffect, Balance, Bin, CheckResult, CostPoint,
-    CostResult, CurvePoint, Evaluation, FeatureEffect, FeatureGroup, Metric, Metrics, OutcomeCalibration,
-    Overlap, Placebo, PolicyPlace, PolicyResult, PooledResult, Provenance, Sensitivity, TrainingPoint,
-    TreeNode, Validation, Verdict, WhoGains,
+    CostResult, CurvePoint, Evaluation, FeatureEffect, FeatureGroup, HiddenBound, HiddenConfounding, Metric,
+    Metrics, OutcomeCalibration, Overlap, Placebo, PolicyPlace, PolicyResult, PooledResult, Provenance,
+    Sensitivity, TrainingPoint, TreeNode, Validation, Verdict, WhoGains,
 };
 
 /// The same wiggle for the same place, between −1 and 1.
@@ -255,6 +255,8 @@ fn validation(names: &[String]) -> Validation {
                 rows: 40_000,
                 quantiles: vec![0.03, 0.035, 0.039, 0.04, 0.041, 0.045, 0.06],
                 clipped: 3,
+                without_overlap: 12,
+                effective_rows: 38_211.4,
             })
             .collect(),
         placebo: vec![Placebo { outcome: "gmv".to_owned(), spread: 0.8, permuted: vec![0.11, 0.09, 0.14] }],
@@ -263,6 +265,16 @@ fn validation(names: &[String]) -> Validation {
             policy: "T1".to_owned(),
             robustness: 0.06,
             robustness_interval: 0.04,
+            hidden: Some(HiddenConfounding {
+                bounds: [1.5, 2.0, 3.0]
+                    .map(|lambda| HiddenBound {
+                        lambda,
+                        effect: [1.2 - lambda, 1.2 + lambda],
+                        interval: [1.1 - lambda, 1.3 + lambda],
+                    })
+                    .to_vec(),
+                vanishes_at: 1.31,
+            }),
         }],
     }
 }

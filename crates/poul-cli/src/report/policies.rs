@@ -1,6 +1,6 @@
 //! The policies beside each other: average effects with intervals, and what stands behind each.
 
-use poul::evaluate::{Evaluation, Interval, PolicyResult};
+use poul::evaluate::{AverageEffect, Evaluation, Interval, PolicyResult};
 use serde_json::{Value, json};
 
 use super::chart::{Column, Panel, Variant, axis, names_axis, short_label};
@@ -44,11 +44,12 @@ struct Shown<'a> {
     thin: bool,
 }
 
-/// The doubly robust average where there is one, the difference in means otherwise.
+/// The doubly robust average where there is one, or where nobody randomised; the difference in means otherwise.
 fn shown<'a>(evaluation: &Evaluation, result: &'a PolicyResult) -> Shown<'a> {
     let metrics = &result.metrics;
     let thin = is_thin(metrics.n_treated, metrics.n_control);
-    let robust = average(evaluation, result).filter(|average| average.effect.is_some());
+    let is_told = |own: &&AverageEffect| own.effect.is_some() || own.share_without_overlap.is_some();
+    let robust = average(evaluation, result).filter(is_told);
     let (effect, ends) = match robust {
         Some(average) => (average.effect, average.interval),
         None => (metrics.ate, metrics.ate_interval),
@@ -79,7 +80,12 @@ fn effects(evaluation: &Evaluation) -> Option<Panel> {
         }
     }
     let robust = evaluation.averages.iter().any(|average| average.by.is_none());
-    let what = if robust { "by the doubly robust score" } else { "the difference in means" };
+    let observed = evaluation.averages.iter().any(|average| average.share_without_overlap.is_some());
+    let what = match (robust, observed) {
+        (_, true) => "by the doubly robust score, over the rows that had a real chance of both policies",
+        (true, _) => "by the doubly robust score",
+        _ => "the difference in means",
+    };
     let banded = evaluation.averages.iter().any(|average| average.band.is_some());
     let band = match banded {
         true => " The thin line is the simultaneous band, which all policies are inside of at once.",

@@ -103,9 +103,13 @@ fn checks(evaluation: &Evaluation) -> Option<Line> {
 fn effects(evaluation: &Evaluation, outcome: &str) -> Option<Line> {
     let own: Vec<&PolicyResult> =
         evaluation.results.iter().filter(|result| result.outcome == outcome).collect();
-    let (mut apart, mut n_known, mut banded) = (Vec::new(), 0, true);
+    let (mut apart, mut n_known, mut banded, mut n_lacking) = (Vec::new(), 0, true, 0);
     for result in &own {
         let average = average(evaluation, result);
+        if average.is_some_and(AverageEffect::lacks_overlap) {
+            n_lacking += 1;
+            continue;
+        }
         banded &= average.is_some_and(|average| average.band.is_some());
         let thin = is_thin(result.metrics.n_treated, result.metrics.n_control);
         let Some((effect, ends)) = effect_of(result, average).filter(|_| !thin) else { continue };
@@ -131,6 +135,13 @@ fn effects(evaluation: &Evaluation, outcome: &str) -> Option<Line> {
         let have = if n_thin == 1 { "has" } else { "have" };
         text += &format!(" {} {have} too few rows to say.", several(n_thin, "policy", "policies"));
     }
+    if n_lacking > 0 {
+        text += &format!(
+            " Of {} nothing is claimed: too many rows had next to no chance of one of the two policies.",
+            several(n_lacking, "policy", "policies")
+        );
+        return Some(Line::new(Some(Verdict::Fail), text));
+    }
     Some(Line::new(if apart.is_empty() { None } else { Some(Verdict::Pass) }, text))
 }
 
@@ -141,8 +152,12 @@ pub(super) fn average<'a>(evaluation: &'a Evaluation, result: &PolicyResult) -> 
     })
 }
 
-/// The average effect with its widest interval: the doubly robust one, or the difference in means.
+/// The average effect with its widest interval: the doubly robust one, or the difference in means, which says nothing where
+/// nobody randomised.
 fn effect_of(result: &PolicyResult, average: Option<&AverageEffect>) -> Option<(f64, Interval)> {
+    if let Some(average) = average.filter(|average| average.share_without_overlap.is_some()) {
+        return Some((average.effect?, average.band.or(average.interval)?));
+    }
     let robust = average.and_then(|average| Some((average.effect?, average.band.or(average.interval)?)));
     robust.or_else(|| Some((result.metrics.ate?, result.metrics.ate_interval?)))
 }

@@ -188,4 +188,11 @@ fn observational_data_get_their_own_checks() {
     }
     let overlap = validation["overlap"][0]["quantiles"].as_array().expect("quantiles");
     assert!(number(&overlap[0]) < number(&overlap[6]));
+    for own in metrics["averages"].as_array().expect("averages").iter().filter(|own| own["by"].is_null()) {
+        let lacks = number(&own["share_without_overlap"]) > 0.1;
+        assert!(number(&own["effective_rows"]) <= number(&own["n_treated"]), "{own}");
+        // An interval comes with its bounds, and neither without overlap.
+        assert_eq!(own["interval"].is_null(), own["hidden"].is_null(), "{own}");
+        assert!(!lacks || own["interval"].is_null() && own["q_value"].is_null(), "{own}");
+    }
 }

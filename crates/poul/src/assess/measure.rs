@@ -2,9 +2,9 @@
 
 use super::nuisances::Nuisances;
 use super::rows::Rows;
-use crate::data::{Columns, Design};
+use crate::data::Columns;
 use crate::evaluate::{
-    AverageEffect, Effects, Evaluation, Outcome, Scored, ValidParams, average_effects, evaluate,
+    Assigned, AverageEffect, Effects, Evaluation, Outcome, Scored, ValidParams, average_effects, evaluate,
 };
 use crate::net::RowSource;
 use crate::policy::PolicySet;
@@ -35,9 +35,8 @@ impl<'a> Compared<'a> {
         for (outcome, fitted) in outcomes.iter_mut().zip(&nuisances.predictions) {
             outcome.prediction = outcome.prediction.or(fitted.as_deref());
         }
-        // Where assignment was random features would only sharpen; where it was not averages rest on them.
-        let x = x.filter(|_| self.columns.design == Design::Observational);
-        average_effects(&self.scored(&outcomes), propensity, x, &self.rows.by, params)
+        let assigned = Assigned { propensity, design: self.columns.design, x };
+        average_effects(&self.scored(&outcomes), &assigned, &self.rows.by, params)
     }
 
     /// Every metric of policies that are compared one by one, where there are any.

@@ -62,8 +62,7 @@ impl Nuisances {
         if fit.report.clipped_own_rows > 0 {
             let share = 100.0 * fit.report.clipped_own_rows as f64 / table.arm.len() as f64;
             progress.warn(&format!(
-                "{share:.1} % of the rows have a policy whose propensity was lifted to its floor: averages lean on the \
-                 predicted effects there"
+                "{share:.1} % of the rows had next to no chance of the policy that they have: its average leaves them out"
             ));
         }
         Ok(Self { predictions, propensity: Some(fit.propensity) })

@@ -45,7 +45,14 @@ impl Trust<'_> {
         let atoms = components(model, policies, asked.against, evaluation.level, Some(rows_of))?;
         atoms.notes.iter().for_each(|note| progress.warn(note));
         evaluation.atoms = atoms.atoms;
-        let trial = Trial { model, rows: &rows, policies, targets: &asked.targets, against: asked.against };
+        let trial = Trial {
+            model,
+            rows: &rows,
+            policies,
+            targets: &asked.targets,
+            against: asked.against,
+            averages: &evaluation.averages,
+        };
         match validate(&trial, self.params, progress) {
             Ok(validation) => evaluation.validation = Some(validation),
             // Metrics were computed: rows that cannot be checked are told, not fatal.

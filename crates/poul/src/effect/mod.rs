@@ -41,7 +41,7 @@ pub use own_contrast::{AssignedTable, PolicyColumn};
 pub use quantile::normal_quantile;
 pub use question::{Asked, Question};
 pub use settings::Settings;
-pub use student::student_quantile;
+pub use student::{student_quantile, student_tails};
 pub use support::{AtomSupport, PolicySupport, Support};
 pub use table::EffectTable;
 pub use tensor::{Tensor, Tensors};

@@ -1,4 +1,4 @@
-//! The quantile function of Student's t for whole degrees of freedom (Abramowitz and Stegun 26.7.3 and 26.7.4).
+//! Quantiles and tails of Student's t for whole degrees of freedom (Abramowitz and Stegun 26.7.3 and 26.7.4).
 
 use std::f64::consts::FRAC_2_PI;
 
@@ -26,6 +26,15 @@ pub fn student_quantile(p: f64, degrees: usize) -> f64 {
         if central_share(middle, degrees) < inside { low = middle } else { high = middle }
     }
     ((0.5 * (low + high)).tan() * (degrees as f64).sqrt()).copysign(p - 0.5)
+}
+
+/// P(|T| ≥ |t|) for Student's t with `degrees` degrees of freedom: NaN without any.
+pub fn student_tails(t: f64, degrees: usize) -> f64 {
+    if degrees == 0 || t.is_nan() {
+        return f64::NAN;
+    }
+    let angle = (t.abs() / (degrees as f64).sqrt()).atan();
+    (1.0 - central_share(angle, degrees)).clamp(0.0, 1.0)
 }
 
 /// P(|T| ≤ √ν·tan θ).
@@ -66,6 +75,12 @@ mod tests {
             assert!((found / expected - 1.0).abs() < 1e-9, "{p}, {degrees}: {found}");
             assert!((student_quantile(1.0 - p, degrees) + found).abs() < 1e-9 * expected);
         }
+        for (p, degrees, quantile) in known {
+            assert!((student_tails(quantile, degrees) - 2.0 * (1.0 - p)).abs() < 1e-12);
+            assert!((student_tails(-quantile, degrees) - 2.0 * (1.0 - p)).abs() < 1e-12);
+        }
+        assert_eq!(student_tails(0.0, 4), 1.0);
+        assert!(student_tails(1.0, 0).is_nan());
         assert_eq!(student_quantile(0.5, 3), 0.0);
         assert!(student_quantile(0.9, 0).is_nan() && student_quantile(1.0, 3).is_nan());
         assert!((student_quantile(0.95, 9_999) - normal_quantile(0.95)).abs() < 1e-3);

@@ -1,30 +1,34 @@
-//! Average effects of policies, over all rows and by group, by the doubly robust score (see `average_score`).
+//! Average effects of policies, over all rows and by group, by the doubly robust score (see `average_score`, `estimate`).
 //!
-//! An average is Σ w·Γ / Σ w over the rows of a group, whatever policy they got; its variance is the sum over clusters of
-//! squared sums of w·(Γ − mean) / Σ w, times C/(C − 1). Standard errors count units: a weight is not a second observation.
+//! The variance of an average is the sum over clusters of their squared sums of what rows add to its error, times C/(C − 1).
+//! Standard errors count units: a weight is not a second observation. Where they rest on few clusters, intervals are those
+//! of Student's t.
+//!
+//! Where nobody randomised, averages are over the rows with overlap, and named so; where more than a tenth of the rows have none,
+//! there is a number and no interval.
 
 use rayon::prelude::*;
 
 use super::average_score::AverageScore;
+use super::claim::{Averaged, Claim};
+use super::estimate::{Estimates, Ingredients};
 use super::evaluation::{Effects, Outcome, Scored};
 use super::groups::Groups;
 use super::params::ValidParams;
 use super::reasons::AverageEffect;
 use super::refinement::Refinement;
-use super::simultaneous::{max_t_quantile, p_value, q_values, sidak_quantile};
+use super::simultaneous::{max_t_quantile, q_values, sidak_quantile};
 use super::table;
 use super::units::Units;
-use crate::data::RawColumn;
-use crate::effect::normal_quantile;
+use crate::data::{Design, RawColumn};
 use crate::net::RowSource;
-use crate::nuisance::{Folds, Propensity};
+use crate::nuisance::{CommonSupport, Folds, Propensity};
 use crate::{Error, Result};
 
 /// What rows are grouped by where it is the predicted effect.
 pub const BY_PREDICTED_EFFECT: &str = "predicted effect";
 /// Rows of an arm below which an average has no standard error: its distribution is not normal, its variance unknown.
 pub const FEWEST_ARM_ROWS: usize = 30;
-const FEWEST_CLUSTERS: usize = 30;
 /// Parts that the arms' ridges are cross-fitted in.
 const FOLDS: usize = 5;
 const COLUMN_QUANTILES: usize = 4;
@@ -32,31 +36,46 @@ const COLUMN_CATEGORIES: usize = 10;
 /// Beyond so many comparisons their correlation is not computed, and the band is Šidák's.
 const MOST_CORRELATED: usize = 128;
 
+/// How rows came to their policies.
+#[derive(Clone, Copy)]
+pub struct Assigned<'a> {
+    /// π(t|x) over the policies of the table.
+    pub propensity: &'a Propensity,
+    /// Where it is observational, averages are over rows with overlap.
+    pub design: Design,
+    /// The encoded features: what is left in each arm is explained by them in an observational design, whose averages rest
+    /// on m̂ and π̂.
+    pub x: Option<&'a dyn RowSource>,
+}
+
 /// The average effect of every policy with predicted effects, over all rows, by quantile of the predicted effect and by
 /// each of the columns `by`: numbers in quarters, the 10 commonest categories, missing values.
 ///
 /// `table` needs predicted effects in all rows. Its [`prediction`](Outcome::prediction) is m̂(x), out of fold; without
-/// one averages are less precise. `propensity` has π(t|x) over the policies of the table. The level of intervals and the
-/// seed of the band are those of the bootstrap. With `x`, the encoded features, what is left in each arm is explained by a
-/// ridge: for observational designs, whose averages rest on m̂ and π̂. An arm with fewer than 30 rows has an estimate and no interval.
+/// one averages are less precise. The level of intervals and the seed of the band are those of the bootstrap. An arm with fewer
+/// than 30 rows has an estimate and no interval.
 ///
 /// The band of averages over all rows is that of max-t; within a grouping it is Šidák's, which is all but exact since
 /// groups share no rows.
 pub fn average_effects(
     table: &Scored<'_>,
-    propensity: &Propensity,
-    x: Option<&dyn RowSource>,
+    assigned: &Assigned<'_>,
     by: &[RawColumn],
     params: &ValidParams,
 ) -> Result<Vec<AverageEffect>> {
+    let Assigned { propensity, design, x } = *assigned;
     table::check(table, params)?;
     check(table, propensity, by)?;
     let n_rows = table.arm.len();
+    let is_observed = design == Design::Observational;
+    // Where assignment was random features would only sharpen.
+    let x = x.filter(|_| is_observed);
     if x.is_some_and(|x| x.n_rows() != n_rows) {
         return Err(Error::other("features of other rows"));
     }
     let folds = Folds::deal(n_rows, table.cluster, FOLDS, params.bootstrap.seed.child("averages"));
     let x = x.filter(|_| folds.check(n_rows).is_ok());
+    let support = is_observed.then(|| CommonSupport::new(propensity, &masses(table)));
     let units = Units::new(table.arm.len(), table.cluster);
     let columns: Vec<Groups> = by
         .par_iter()
@@ -72,9 +91,10 @@ pub fn average_effects(
         }
         let score = {
             let refinement = x.map(|x| Refinement { x, folds: &folds });
-            AverageScore::new(table, outcome, &effects, propensity, refinement)?
+            AverageScore::new(table, outcome, &effects, propensity, support.as_ref(), refinement)?
         };
-        let comparison = Comparison { table, outcome, score: &score, propensity, units: &units, params };
+        let of = Ingredients { table, score: &score, support: support.as_ref(), units: &units };
+        let comparison = Comparison { of, outcome, propensity, params };
         averages.extend(comparison.averages(&effects, &groupings));
     }
     Ok(averages)
@@ -98,97 +118,110 @@ fn check(table: &Scored<'_>, propensity: &Propensity, by: &[RawColumn]) -> Resul
             .at(format!("column `{}`", column.name())));
     }
     let counts = |row: usize| table.weight.is_none_or(|weight| weight[row] > 0.0);
-    let is_control = |(row, arm): (usize, &u32)| *arm as usize == table.against && counts(row);
-    if !table.arm.iter().enumerate().any(is_control) {
-        let name = &table.policies[table.against];
+    let is_control = |(_, arm): &(usize, &u32)| **arm as usize == table.against;
+    let mut controls = table.arm.iter().enumerate().filter(is_control).peekable();
+    let name = &table.policies[table.against];
+    if controls.peek().is_some() && !controls.any(|(row, _)| counts(row)) {
+        let what = format!("all rows of the policy `{name}`, which others are compared with, have weight 0");
+        return Err(
+            Error::input(what).hint("give them weights, or compare with another policy: --against NAME")
+        );
+    }
+    if !table.arm.iter().enumerate().any(|own| is_control(&own)) {
         return Err(Error::input(format!("no row has the policy `{name}`, which others are compared with"))
             .hint("add its rows, or compare with a policy that the rows have: --against NAME"));
     }
     Ok(())
 }
 
+/// The weight of each policy's rows.
+fn masses(table: &Scored<'_>) -> Vec<f64> {
+    let mut mass = vec![0.0; table.policies.len()];
+    for (row, arm) in table.arm.iter().enumerate() {
+        mass[*arm as usize] += table.weight.map_or(1.0, |weight| weight[row]);
+    }
+    mass
+}
+
 /// The averages of one outcome.
 struct Comparison<'a> {
-    table: &'a Scored<'a>,
+    of: Ingredients<'a>,
     outcome: &'a Outcome<'a>,
-    score: &'a AverageScore<'a>,
     propensity: &'a Propensity,
-    units: &'a Units,
     params: &'a ValidParams,
 }
 
 impl Comparison<'_> {
     fn averages(&self, effects: &[&Effects<'_>], columns: &[(&str, &Groups)]) -> Vec<AverageEffect> {
-        let whole = Groups::whole(self.table.arm.len());
+        let table = self.of.table;
+        let whole = Groups::whole(table.arm.len());
         // By policy, then by grouping: all rows, the predicted effect, the columns.
-        let by_policy: Vec<Vec<Vec<AverageEffect>>> = effects
+        let by_policy: Vec<Vec<Vec<Averaged>>> = effects
             .par_iter()
             .map(|own| {
-                let quantiles = Groups::of_effect(own.values, self.table.weight, self.params.bins);
+                let over_all = self.of_groups(own, None, &whole, false);
+                let lacks_overlap = over_all.iter().any(|own| own.average.lacks_overlap());
+                let quantiles = Groups::of_effect(own.values, table.weight, self.params.bins);
                 let named = [(BY_PREDICTED_EFFECT, &quantiles)].into_iter().chain(columns.iter().copied());
-                let named = named.map(|(name, groups)| self.of_groups(own, Some(name), groups));
-                [self.of_groups(own, None, &whole)].into_iter().chain(named).collect()
+                let named =
+                    named.map(|(name, groups)| self.of_groups(own, Some(name), groups, lacks_overlap));
+                [over_all].into_iter().chain(named).collect()
             })
             .collect();
         let mut averages = Vec::new();
         for grouping in 0..columns.len() + 2 {
-            let mut own: Vec<AverageEffect> =
+            let mut own: Vec<Averaged> =
                 by_policy.iter().flat_map(|policy| policy[grouping].iter().cloned()).collect();
-            self.adjust(&mut own, (grouping == 0).then_some(effects));
-            averages.extend(own);
+            self.adjust(&mut own, (grouping == 0).then_some((effects, &whole)));
+            averages.extend(own.into_iter().map(|own| own.average));
         }
         averages
     }
 
-    /// One policy in each group of a grouping; estimates, standard errors, intervals.
-    fn of_groups(&self, effects: &Effects<'_>, by: Option<&str>, groups: &Groups) -> Vec<AverageEffect> {
-        let mut sums = vec![Sums::default(); groups.len()];
-        for (row, group) in groups.of_row.iter().enumerate() {
-            let weight = self.weight(row);
-            if weight > 0.0 {
-                let arm = self.table.arm[row] as usize;
-                let own = &mut sums[usize::from(*group)];
-                own.n_rows += 1;
-                own.n_treated += usize::from(arm == effects.policy);
-                own.n_control += usize::from(arm == self.table.against);
-                own.mass += weight;
-                own.score += weight * self.score.of(effects, row);
-                own.predicted += weight * effects.values[row];
+    /// One policy in each group of a grouping; estimates, standard errors, intervals. `lacks_overlap`: over all rows.
+    fn of_groups(
+        &self,
+        effects: &Effects<'_>,
+        by: Option<&str>,
+        groups: &Groups,
+        lacks_overlap: bool,
+    ) -> Vec<Averaged> {
+        let estimates = Estimates::new(self.of, effects, groups);
+        let variances = estimates.variances();
+        let claim = Claim {
+            of: &self.of,
+            outcome: self.outcome.name,
+            effects,
+            level: self.params.bootstrap.level,
+            lacks_overlap,
+        };
+        let is_met = |group: &usize| estimates.sums[*group].mass_of_all > 0.0;
+        let of_group = |group: usize| {
+            let mut own = claim.of_group(&estimates.sums[group], estimates.mean(group), variances[group]);
+            if by.is_none() {
+                own.average.notes.extend(self.impossible(effects.policy));
+                claim.bound(&mut own);
             }
-        }
-        let means: Vec<f64> = sums.iter().map(|own| own.score / own.mass).collect();
-        let variances = self.units.variances(&groups.of_row, groups.len(), |row| {
-            let group = usize::from(groups.of_row[row]);
-            let weight = self.weight(row);
-            let deviation = || weight * (self.score.of(effects, row) - means[group]) / sums[group].mass;
-            (weight > 0.0).then(deviation)
-        });
-        let averages = groups.labels.iter().zip(&sums).zip(means).zip(variances);
-        averages
-            .filter(|(((_, own), _), _)| own.n_rows > 0)
-            .map(|(((label, own), mean), (variance, n_units))| {
-                let mut average = self.average(effects, own, mean, variance, n_units);
-                if by.is_none() {
-                    average.notes.extend(self.impossible(effects.policy));
-                }
-                average.by = by.map(str::to_owned);
-                average.group = by.map(|_| label.clone());
-                average
-            })
-            .collect()
+            own.average.by = by.map(str::to_owned);
+            own.average.group = by.map(|_| groups.labels[group].clone());
+            own
+        };
+        (0..groups.len()).filter(is_met).map(of_group).collect()
     }
 
     /// Rows that could not have got the policy, or the one compared with: nothing is observed of them.
     fn impossible(&self, policy: usize) -> Option<String> {
-        if matches!(self.propensity, Propensity::Shares(_)) {
+        // Where nobody randomised these rows are left out.
+        if self.of.support.is_some() || matches!(self.propensity, Propensity::Shares(_)) {
             return None;
         }
-        let n_policies = self.table.policies.len();
+        let table = self.of.table;
+        let n_policies = table.policies.len();
         let is_possible = |row: &usize| {
             let probabilities = self.propensity.of_row(*row, n_policies);
-            probabilities[policy] > 0.0 && probabilities[self.table.against] > 0.0
+            probabilities[policy] > 0.0 && probabilities[table.against] > 0.0
         };
-        let n_rows = self.table.arm.len();
+        let n_rows = table.arm.len();
         let share = 1.0 - (0..n_rows).filter(is_possible).count() as f64 / n_rows.max(1) as f64;
         (share > 0.0).then(|| {
             let share = 100.0 * share;
@@ -196,67 +229,17 @@ impl Comparison<'_> {
         })
     }
 
-    fn average(
-        &self,
-        effects: &Effects<'_>,
-        sums: &Sums,
-        mean: f64,
-        variance: f64,
-        n_units: usize,
-    ) -> AverageEffect {
-        let table = self.table;
-        let mut average = AverageEffect {
-            outcome: self.outcome.name.to_owned(),
-            policy: table.policies[effects.policy].clone(),
-            against: table.policies[table.against].clone(),
-            rows: sums.n_rows,
-            n_treated: sums.n_treated,
-            n_control: sums.n_control,
-            predicted: Some(sums.predicted / sums.mass),
-            ..AverageEffect::default()
-        };
-        let (n_treated, n_control) = (sums.n_treated, sums.n_control);
-        if n_treated == 0 || n_control == 0 {
-            average
-                .notes
-                .push(format!("{n_treated} treated and {n_control} control rows: no effect is seen"));
-            return average;
-        }
-        average.effect = Some(mean);
-        if n_treated.min(n_control) < FEWEST_ARM_ROWS {
-            average.notes.push(format!(
-                "{n_treated} treated and {n_control} control rows: fewer than {FEWEST_ARM_ROWS} give no interval"
-            ));
-            return average;
-        }
-        if n_units < 2 {
-            average.notes.push("all rows are one cluster: no interval".to_owned());
-            return average;
-        }
-        if n_units < FEWEST_CLUSTERS {
-            average.notes.push(format!("{n_units} clusters: the interval is too narrow"));
-        }
-        let se = variance.sqrt();
-        let half = normal_quantile(0.5 + self.params.bootstrap.level / 2.0) * se;
-        average.se = Some(se);
-        average.interval = Some([mean - half, mean + half]);
-        average.p_value = p_value(mean, se);
-        average
-    }
-
     /// Bands and false-discovery rates of the comparisons of one grouping; `whole`: of all rows, for their correlation.
-    fn adjust(&self, averages: &mut [AverageEffect], whole: Option<&[&Effects<'_>]>) {
-        let known: Vec<usize> = (0..averages.len()).filter(|index| averages[*index].se.is_some()).collect();
+    fn adjust(&self, averages: &mut [Averaged], whole: Option<(&[&Effects<'_>], &Groups)>) {
+        let is_known = |index: &usize| averages[*index].average.interval.is_some();
+        let known: Vec<usize> = (0..averages.len()).filter(is_known).collect();
         let level = self.params.bootstrap.level;
         let quantile = match whole {
-            Some(effects) if known.len() <= MOST_CORRELATED => {
-                let chosen: Vec<(&Effects<'_>, f64)> = known
-                    .iter()
-                    .map(|index| (effects[*index], averages[*index].effect.unwrap_or_default()))
-                    .collect();
-                let covariance = self.units.covariance(chosen.len(), |comparison, row| {
-                    let (effects, mean) = chosen[comparison];
-                    self.weight(row) * (self.score.of(effects, row) - mean)
+            Some((effects, groups)) if known.len() <= MOST_CORRELATED => {
+                let chosen: Vec<Estimates<'_>> =
+                    known.iter().map(|index| Estimates::new(self.of, effects[*index], groups)).collect();
+                let covariance = self.of.units.covariance(chosen.len(), |comparison, row| {
+                    chosen[comparison].influence(row).unwrap_or(0.0)
                 });
                 let seed = self.params.bootstrap.seed.child("averages").child(self.outcome.name);
                 max_t_quantile(&covariance, chosen.len(), level, seed)
@@ -264,38 +247,24 @@ impl Comparison<'_> {
             _ => sidak_quantile(known.len(), level),
         };
         for index in &known {
-            let average = &mut averages[*index];
+            let Averaged { average, tails } = &mut averages[*index];
             if let (Some(effect), Some(se)) = (average.effect, average.se) {
-                average.band = Some([effect - quantile * se, effect + quantile * se]);
+                let half = tails.as_far_as(quantile) * se;
+                average.band = Some([effect - half, effect + half]);
             }
         }
         let tested: Vec<usize> =
-            known.into_iter().filter(|index| averages[*index].p_value.is_some()).collect();
-        let p_values: Vec<f64> = tested.iter().filter_map(|index| averages[*index].p_value).collect();
+            known.into_iter().filter(|index| averages[*index].average.p_value.is_some()).collect();
+        let p_values: Vec<f64> = tested.iter().filter_map(|index| averages[*index].average.p_value).collect();
         for (index, q_value) in tested.iter().zip(q_values(&p_values)) {
-            averages[*index].q_value = Some(q_value);
+            averages[*index].average.q_value = Some(q_value);
         }
-        if whole.is_some() && self.score.n_unpredicted > 0 {
+        let n_unpredicted = self.of.score.n_unpredicted;
+        if whole.is_some() && n_unpredicted > 0 {
             let note = format!(
-                "{} policies of the rows have no predicted effect: m̂ is split by what their rows show on average",
-                self.score.n_unpredicted
+                "{n_unpredicted} policies of the rows have no predicted effect: m̂ is split by what their rows show on average"
             );
-            averages.iter_mut().for_each(|average| average.notes.push(note.clone()));
+            averages.iter_mut().for_each(|own| own.average.notes.push(note.clone()));
         }
     }
-
-    fn weight(&self, row: usize) -> f64 {
-        self.table.weight.map_or(1.0, |weight| weight[row])
-    }
-}
-
-/// Sums over the rows of a group.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sums {
-    n_rows: usize,
-    n_treated: usize,
-    n_control: usize,
-    mass: f64,
-    score: f64,
-    predicted: f64,
 }

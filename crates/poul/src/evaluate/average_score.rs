@@ -6,14 +6,15 @@
 //! or τ̂ matters then, and that shares π̂ are themselves estimated costs nothing in the standard error.
 //!
 //! Where nobody randomised ([`Refinement`]), every arm's μ̂ gets c_t(x) on top, a ridge of its residuals under weights 1/π,
-//! out of fold: Γ is then right to first order where π̂ is, where μ̂ is, and where what π̂ misses is linear in x.
+//! out of fold: Γ is then right to first order where π̂ is, where μ̂ is, and where what π̂ misses is linear in x. Rows that had
+//! next to no chance of their own policy are no part of it: a few of them would outweigh all others.
 //!
 //! A policy without predicted effects enters Σ_s π_s·τ̂_s by what its rows show: the difference of mean residuals y − m̂
 //! between its arm and the one compared with. With the right π this is about precision alone: E Γ does not depend on μ̂.
 
 use super::evaluation::{Effects, Outcome, Scored};
 use super::refinement::Refinement;
-use crate::nuisance::Propensity;
+use crate::nuisance::{CommonSupport, Propensity};
 use crate::{Error, Result};
 
 /// Fewest rows of an arm that say anything of its mean effect.
@@ -24,6 +25,8 @@ pub(super) struct AverageScore<'a> {
     table: &'a Scored<'a>,
     /// By row: (y − μ̂_T)/π_T of the row's own policy.
     correction: Vec<f64>,
+    /// By row: 1/π_T; 0 for rows without weight.
+    inverse: Vec<f64>,
     /// By policy: c_t − c_0 of each row, where arms were refined.
     refined: Vec<Option<Vec<f32>>>,
     /// By policy: the constant that its arm's residuals had, less that of the arm compared with.
@@ -39,6 +42,7 @@ impl<'a> AverageScore<'a> {
         outcome: &Outcome<'a>,
         effects: &[&Effects<'a>],
         propensity: &Propensity,
+        support: Option<&CommonSupport<'_>>,
         refinement: Option<Refinement<'_>>,
     ) -> Result<Self> {
         let n_policies = table.policies.len();
@@ -80,7 +84,9 @@ impl<'a> AverageScore<'a> {
             let arm = *arm as usize;
             let probabilities = propensity.of_row(row, n_policies);
             let own = f64::from(probabilities[arm]);
-            if !(own > 0.0 && own <= 1.0) {
+            // An arm without any weight has no share either.
+            let counts = weight(row) > 0.0;
+            if counts && !(own > 0.0 && own <= 1.0) {
                 let what = format!("the propensity of the row's policy `{}` is {own}", table.policies[arm]);
                 let error = Error::input(what).at(format!("row {}", row + 1));
                 return Err(
@@ -99,14 +105,22 @@ impl<'a> AverageScore<'a> {
                     .hint("averages need the effect of every policy in every row"));
             }
             correction.push(residual);
-            inverse.push(1.0 / own);
+            inverse.push(if counts { 1.0 / own } else { 0.0 });
         }
         let mut refined = vec![None; n_policies];
         if let Some(refinement) = refinement {
             let arms = columns.iter().map(|(arm, _)| *arm).chain([table.against]);
-            let arms: Vec<usize> = arms.filter(|arm| n_rows[*arm] >= FEWEST_ROWS).collect();
-            let weight: Vec<f64> =
-                inverse.iter().enumerate().map(|(row, inverse)| weight(row) * inverse).collect();
+            let overlaps = |row: usize| support.is_none_or(|own| own.holds(row, table.arm[row] as usize));
+            let weigh = |(row, inverse): (usize, &f64)| match overlaps(row) {
+                true => weight(row) * inverse,
+                false => 0.0,
+            };
+            let weight: Vec<f64> = inverse.iter().enumerate().map(weigh).collect();
+            let mut n_overlapping = vec![0; n_policies];
+            for (arm, weight) in table.arm.iter().zip(&weight) {
+                n_overlapping[*arm as usize] += usize::from(*weight > 0.0);
+            }
+            let arms: Vec<usize> = arms.filter(|arm| n_overlapping[*arm] >= FEWEST_ROWS).collect();
             for (arm, values) in refinement.arms(
                 &arms,
                 table.arm,
@@ -139,7 +153,7 @@ impl<'a> AverageScore<'a> {
                 own.iter_mut().zip(&base).for_each(|(own, base)| *own -= base);
             }
         }
-        Ok(Self { table, correction, refined, shift, n_unpredicted: unpredicted.len() })
+        Ok(Self { table, correction, inverse, refined, shift, n_unpredicted: unpredicted.len() })
     }
 
     /// Γ of a policy in a row.
@@ -148,7 +162,20 @@ impl<'a> AverageScore<'a> {
         let arm = self.table.arm[row] as usize;
         let sign =
             f64::from(u8::from(arm == effects.policy)) - f64::from(u8::from(arm == self.table.against));
+        self.predicted(effects, row) + sign * self.correction[row]
+    }
+
+    /// μ̂_t − μ̂_0 of a policy in a row.
+    #[inline]
+    pub(super) fn predicted(&self, effects: &Effects<'_>, row: usize) -> f64 {
         let refined = self.refined[effects.policy].as_ref().map_or(0.0, |own| f64::from(own[row]));
-        effects.values[row] + refined + self.shift[effects.policy] + sign * self.correction[row]
+        effects.values[row] + refined + self.shift[effects.policy]
+    }
+
+    /// y − μ̂ of the row's own policy, and 1/π of it.
+    #[inline]
+    pub(super) fn residual(&self, row: usize) -> (f64, f64) {
+        let inverse = self.inverse[row];
+        (if inverse > 0.0 { self.correction[row] / inverse } else { 0.0 }, inverse)
     }
 }

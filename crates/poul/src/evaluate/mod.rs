@@ -36,13 +36,16 @@ mod average_score;
 mod bootstrap;
 mod calibration;
 mod causalml;
+mod claim;
 mod coarse;
 mod cost_curve;
 mod doubly_robust;
 mod effect_tree;
+mod estimate;
 mod evaluation;
 mod gain_curve;
 mod groups;
+mod hidden;
 mod notes;
 mod order;
 mod pair;
@@ -61,6 +64,7 @@ mod simultaneous;
 mod sklift;
 mod slope;
 mod table;
+mod tails;
 mod top_share;
 mod truth;
 mod units;
@@ -69,7 +73,7 @@ mod who_gains;
 pub use area::{auuc, qini, random_auuc};
 pub use assigned::{AssignedReading, AssignedRows, arms_are_thin, assigned};
 pub use ate::{Ate, ate};
-pub use average::{BY_PREDICTED_EFFECT, FEWEST_ARM_ROWS, average_effects};
+pub use average::{Assigned, BY_PREDICTED_EFFECT, FEWEST_ARM_ROWS, average_effects};
 pub use bootstrap::{Bootstrap, Draws};
 pub use calibration::{Bin, Calibration, calibration};
 pub use causalml::{auuc_causalml, auuc_causalml_unnormalised, qini_causalml, qini_causalml_unnormalised};
@@ -82,9 +86,9 @@ pub use ranked::{Ranked, Rows, Totals};
 pub use rate::{Rate, rate, rate_autoc, rate_qini};
 pub use readings::{Metric, Readings, readings};
 pub use reasons::{
-    AtomEffect, AverageEffect, Balance, CheckResult, FeatureEffect, FeatureGroup, OutcomeCalibration,
-    Overlap, Placebo, PolicyAverage, PolicyPlace, Provenance, Sensitivity, TrainingPoint, TreeNode,
-    Validation, Verdict, WhoGains,
+    AtomEffect, AverageEffect, Balance, CheckResult, FeatureEffect, FeatureGroup, HiddenBound,
+    HiddenConfounding, OutcomeCalibration, Overlap, Placebo, PolicyAverage, PolicyPlace, Provenance,
+    Sensitivity, TrainingPoint, TreeNode, Validation, Verdict, WhoGains,
 };
 pub use residual::{constant_effect, r_loss, r_score};
 pub use result::{

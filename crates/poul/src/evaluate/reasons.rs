@@ -48,9 +48,52 @@ pub struct AverageEffect {
     /// The interval of `predicted` by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predicted_interval: Option<Interval>,
+    /// The rows averaged over, where these are not all: in observational designs, those with overlap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub population: Option<String>,
+    /// Share of the rows that had next to no chance of one of the two policies and are left out, in observational designs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share_without_overlap: Option<f64>,
+    /// The rows of the policy that would tell as much if all counted the same: (Σw)²/Σw², w = 1/π over its rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effective_rows: Option<f64>,
+    /// What is left of the effect if something unobserved drove the assignment too, in observational designs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<HiddenConfounding>,
     /// Why numbers are missing or doubtful.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+impl AverageEffect {
+    /// Share of the rows without overlap beyond which an average claims nothing.
+    pub const MOST_WITHOUT_OVERLAP: f64 = 0.1;
+
+    /// Whether too many rows had no chance of one of the two policies: then the number is no finding.
+    pub fn lacks_overlap(&self) -> bool {
+        self.share_without_overlap.is_some_and(|share| share > Self::MOST_WITHOUT_OVERLAP)
+    }
+}
+
+/// An average effect under hidden confounding: the marginal sensitivity model of Tan (2006), in which something unobserved
+/// changes the odds of getting a policy by a factor of at most Λ.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HiddenConfounding {
+    /// Bounds for some factors.
+    pub bounds: Vec<HiddenBound>,
+    /// The factor at which the interval first holds zero; 1 where it does without any.
+    pub vanishes_at: f64,
+}
+
+/// Bounds of an average effect for one factor.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HiddenBound {
+    /// The factor Λ by which the odds of getting a policy may differ from what features say.
+    pub lambda: f64,
+    /// The least and the largest average effect that the rows allow.
+    pub effect: Interval,
+    /// The same, widened by the noise of the average.
+    pub interval: Interval,
 }
 
 /// Who gains: how predicted effects of one policy differ between rows.
@@ -183,6 +226,12 @@ pub struct Overlap {
     pub quantiles: Vec<f64>,
     /// Rows whose propensity was clipped.
     pub clipped: usize,
+    /// Rows that had next to no chance of it.
+    #[serde(default)]
+    pub without_overlap: usize,
+    /// Its rows, as many as would tell as much if all counted the same: (Σw)²/Σw², w = 1/π.
+    #[serde(default)]
+    pub effective_rows: f64,
 }
 
 /// What a fit on permuted treatment finds.
@@ -208,6 +257,9 @@ pub struct Sensitivity {
     pub robustness: f64,
     /// The same, for the end of the interval nearest to zero; 0 where the interval holds zero.
     pub robustness_interval: f64,
+    /// Bounds of the average effect if something unobserved changed the odds of getting the policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<HiddenConfounding>,
 }
 
 /// Where a policy lies among the others, and what stands behind it.

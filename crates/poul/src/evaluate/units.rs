@@ -27,6 +27,11 @@ impl Units {
         Self { n_rows, clusters }
     }
 
+    /// Whether rows are related within clusters.
+    pub(super) fn has_clusters(&self) -> bool {
+        self.clusters.is_some()
+    }
+
     /// How many clusters, or rows.
     pub(super) fn n_units(&self) -> usize {
         self.clusters.as_ref().map_or(self.n_rows, |(_, starts)| starts.len())

@@ -2,6 +2,7 @@
 //! are learned from residuals (Sec. 2.2 of the paper, Algorithm 2).
 
 mod classes;
+mod common_support;
 mod ensemble;
 mod evaluated;
 mod folds;
@@ -10,6 +11,7 @@ mod propensity;
 mod ridge;
 mod rows;
 
+pub use common_support::CommonSupport;
 pub use ensemble::{FindTensor, Tensor};
 pub use evaluated::{EvaluatedNuisances, EvaluatedRows, evaluated_nuisances};
 pub use folds::Folds;

@@ -9,7 +9,7 @@
 //! | `axes` | policies along a few axes: of h, or of the mixtures |
 //! | `balance` | h(T) − e_h(X) against x |
 //! | `outcome_model` | calibration of m |
-//! | `overlap` | π(t\|x) by policy, clipping |
+//! | `overlap` | π(t\|x) by policy, clipping, rows without overlap |
 //! | `placebo` | the learner on permuted treatment |
 //! | `sensitivity` | how strong an unobserved confounder would have to be |
 //! | `places` | policies beside each other: map, support, bound |
@@ -20,9 +20,9 @@
 //! |---|---|---|
 //! | balance | a feature goes with h(T) − e_h(X): p < 0.01 after Bonferroni over features and axes | also \|correlation\| ≥ 0.1 |
 //! | outcome model | worse than the mean by 2 % of the variance, or a decile off by 4 standard errors and 0.1 sd | worse than the mean by 20 % |
-//! | overlap | weights 1/π keep less than half of the rows, or 0.5 % of rows have a policy at its floor | less than a tenth, or 5 % |
+//! | overlap | weights 1/π keep less than half of the rows, or, where nobody randomised, 2 % of the rows had next to no chance of a policy | less than a tenth, or 10 % |
 //! | placebo | a permutation gives effects at least half as large | on average 90 % as large |
-//! | sensitivity | 5 % of what is left of treatment and outcome would do | never |
+//! | sensitivity | 5 % of what is left of treatment and outcome would do, or odds that differ 1.2 times; a policy without overlap | never |
 
 mod axes;
 mod balance;
@@ -40,7 +40,7 @@ pub use places::places;
 pub use rows::SampleRows;
 
 use crate::data::Design;
-use crate::evaluate::{CheckResult, Validation, Verdict};
+use crate::evaluate::{AverageEffect, CheckResult, Validation, Verdict};
 use crate::model::Model;
 use crate::net::DenseRows;
 use crate::nuisance::Folds;
@@ -96,6 +96,8 @@ pub struct Trial<'a> {
     pub targets: &'a [usize],
     /// The policy they are compared with.
     pub against: usize,
+    /// Average effects of the evaluation, where there are any: overlap and sensitivity are about what they claim.
+    pub averages: &'a [AverageEffect],
 }
 
 /// Checks the design and the orthogonal score on the rows, which the model need not have seen.
@@ -128,7 +130,7 @@ pub fn validate(
         checks.push(check);
     }
 
-    let (overlaps, check) = overlap::overlap(&data, &propensity);
+    let (overlaps, check) = overlap::overlap(trial, &data, &propensity);
     validation.overlap = overlaps;
     checks.push(check);
 
@@ -139,7 +141,7 @@ pub fn validate(
     }
     if data.design == Design::Observational && data.propensity.is_empty() {
         let found = sensitivity::sensitivity(trial, &data, &outcome, &propensity.propensity, level);
-        checks.extend(sensitivity::checks(&data, &found));
+        checks.extend(sensitivity::checks(trial, &data, &found));
         validation.sensitivity = found;
     }
     checks.sort_by_key(|check| check.verdict);

@@ -3,11 +3,14 @@
 //!
 //! With f² the partial R² odds of treatment and outcome, RV = (√(f⁴ + 4f²) − f²) / 2: a confounder that explains less
 //! than that share of the residual variance of both cannot bring the effect to zero.
+//!
+//! Beside it stand the bounds of the marginal sensitivity model, which come with the averages. Of policies whose rows lack
+//! overlap nothing is claimed, so that there is nothing to explain away.
 
 use super::outcome_model::OutOfFold;
 use super::{Trial, check_result};
 use crate::effect::{ValidTrainingData, normal_quantile};
-use crate::evaluate::{CheckResult, Sensitivity, Verdict};
+use crate::evaluate::{AverageEffect, CheckResult, Sensitivity, Verdict};
 use crate::nuisance::Propensity;
 
 /// Fewer rows of a policy, or of the one compared with, say nothing.
@@ -16,6 +19,8 @@ const FEWEST_ROWS: u64 = 50;
 const MOST_LISTED: usize = 200;
 /// A weaker confounder than this is easily imagined.
 const WEAK: f64 = 0.05;
+/// The same for a factor of the odds.
+const WEAK_FACTOR: f64 = 1.2;
 
 /// The robustness of the average effect of each policy, outcomes first.
 pub(super) fn sensitivity(
@@ -38,41 +43,77 @@ pub(super) fn sensitivity(
             let f = t.abs() / freedom.sqrt();
             // The interval's end, by the critical value in the units of f.
             let critical = normal_quantile(0.5 + level / 2.0) / (freedom - 1.0).max(1.0).sqrt();
+            let name = data.policies.name(*policy);
+            let average = trial
+                .averages
+                .iter()
+                .find(|own| own.by.is_none() && own.outcome == column.name && own.policy == name);
+            if average.is_some_and(AverageEffect::lacks_overlap) {
+                continue;
+            }
             found.push(Sensitivity {
                 outcome: column.name.to_owned(),
-                policy: data.policies.name(*policy).to_owned(),
+                policy: name.to_owned(),
                 robustness: robustness(f),
                 robustness_interval: robustness((f - critical).max(0.0)),
+                hidden: average.and_then(|own| own.hidden.clone()),
             });
         }
     }
     found
 }
 
-pub(super) fn checks(data: &ValidTrainingData<'_>, found: &[Sensitivity]) -> Vec<CheckResult> {
-    let of_outcome = |name: &str| {
-        let own = found.iter().filter(|own| own.outcome == name);
-        let found: Vec<&Sensitivity> = own.clone().filter(|own| own.robustness_interval > 0.0).collect();
-        let weakest = found.iter().min_by(|a, b| a.robustness.total_cmp(&b.robustness));
-        let (verdict, text) = match weakest {
-            None if own.clone().next().is_none() => {
-                (Verdict::Doubt, format!("too few rows of any policy to judge effects on `{name}`"))
-            }
-            None => (Verdict::Pass, format!("no average effect on `{name}` differs from zero")),
-            Some(weakest) => {
-                let text = format!(
-                    "an unobserved confounder that explains {:.1} % of what is left of both treatment and `{name}` would \
-                     explain the average effect of `{}` away, the weakest of {} that differ from zero",
-                    100.0 * weakest.robustness,
-                    weakest.policy,
-                    found.len()
-                );
-                (if weakest.robustness < WEAK { Verdict::Doubt } else { Verdict::Pass }, text)
-            }
-        };
-        check_result("sensitivity", verdict, text)
+pub(super) fn checks(
+    trial: &Trial<'_>,
+    data: &ValidTrainingData<'_>,
+    found: &[Sensitivity],
+) -> Vec<CheckResult> {
+    data.outcomes.iter().map(|outcome| of_outcome(trial.averages, outcome.name, found)).collect()
+}
+
+fn of_outcome(averages: &[AverageEffect], name: &str, found: &[Sensitivity]) -> CheckResult {
+    let own: Vec<&Sensitivity> = found.iter().filter(|own| own.outcome == name).collect();
+    let apart: Vec<&&Sensitivity> = own.iter().filter(|own| is_apart(own)).collect();
+    let lacks = |own: &&AverageEffect| own.by.is_none() && own.outcome == name && own.lacks_overlap();
+    let n_lacking = averages.iter().filter(lacks).count();
+    let (mut verdict, mut text) = match apart.iter().min_by(|a, b| strength(a).total_cmp(&strength(b))) {
+        None if own.is_empty() && n_lacking == 0 => {
+            (Verdict::Doubt, format!("too few rows of any policy to judge effects on `{name}`"))
+        }
+        None if own.is_empty() => (Verdict::Doubt, format!("no average effect on `{name}` can be judged")),
+        None => (Verdict::Pass, format!("no average effect on `{name}` differs from zero")),
+        Some(weakest) => of_weakest(weakest, name, apart.len()),
     };
-    data.outcomes.iter().map(|outcome| of_outcome(outcome.name)).collect()
+    if n_lacking > 0 {
+        verdict = verdict.min(Verdict::Doubt);
+        text += &format!("; {n_lacking} without overlap claim nothing");
+    }
+    check_result("sensitivity", verdict, text)
+}
+
+/// Whether the average effect differs from zero: by its own interval, or by the pair's t-statistic where there is none.
+fn is_apart(own: &Sensitivity) -> bool {
+    own.hidden.as_ref().map_or(own.robustness_interval > 0.0, |hidden| hidden.vanishes_at > 1.0)
+}
+
+fn strength(own: &Sensitivity) -> f64 {
+    own.hidden.as_ref().map_or(own.robustness, |hidden| hidden.vanishes_at)
+}
+
+fn of_weakest(weakest: &Sensitivity, name: &str, n_apart: usize) -> (Verdict, String) {
+    let mut text = format!(
+        "an unobserved confounder that explains {:.1} % of what is left of both treatment and `{name}` would explain the \
+         average effect of `{}` away, the weakest of {n_apart} that differ from zero",
+        100.0 * weakest.robustness,
+        weakest.policy,
+    );
+    let mut is_weak = weakest.robustness < WEAK;
+    if let Some(hidden) = &weakest.hidden {
+        text +=
+            &format!("; so would one that changes the odds of getting it {:.2} times", hidden.vanishes_at);
+        is_weak |= hidden.vanishes_at < WEAK_FACTOR;
+    }
+    (if is_weak { Verdict::Doubt } else { Verdict::Pass }, text)
 }
 
 /// The robustness value of a partial Cohen's f.

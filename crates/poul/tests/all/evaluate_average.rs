@@ -1,8 +1,8 @@
 //! Average effects: what they are equal to, what they do not depend on, and how often their intervals hold the truth.
 
 use poul::Seed;
-use poul::data::RawColumn;
-use poul::evaluate::{AverageEffect, Effects, Outcome, Params, Scored, average_effects};
+use poul::data::{Design, RawColumn};
+use poul::evaluate::{Assigned, AverageEffect, Effects, Outcome, Params, Scored, average_effects};
 use poul::net::{DenseRows, RowSource};
 use poul::nuisance::Propensity;
 use rand::RngExt;
@@ -94,7 +94,9 @@ impl Rows {
             cluster: self.cluster.as_deref(),
             propensity: None,
         };
-        average_effects(&table, propensity, features, by, &Params::default().check().unwrap()).unwrap()
+        let design = if features.is_some() { Design::Observational } else { Design::Randomized };
+        let assigned = Assigned { propensity, design, x: features };
+        average_effects(&table, &assigned, by, &Params::default().check().unwrap()).unwrap()
     }
 
     fn shares(&self) -> Propensity {

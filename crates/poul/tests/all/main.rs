@@ -12,6 +12,7 @@ mod evaluate_assigned;
 mod evaluate_average;
 mod evaluate_golden;
 mod evaluate_invariances;
+mod evaluate_overlap;
 mod evaluate_table;
 mod fit;
 mod forest_effects;

@@ -20,16 +20,20 @@ pub(super) fn summary(evaluation: &Evaluation) -> String {
     if whole.is_empty() {
         return String::new();
     }
+    let is_observed = whole.iter().any(|own| own.share_without_overlap.is_some());
     let mut text = format!(
-        "\nAverage effects over all rows by the doubly robust score; interval of each alone and band of all at once at \
+        "\nAverage effects over {} by the doubly robust score; interval of each alone and band of all at once at \
          {:.0} %, q: false-discovery rate.\n",
+        if is_observed { "the rows with overlap" } else { "all rows" },
         100.0 * evaluation.level
     );
+    let more = |own: [String; 3]| own.into_iter().filter(|_| is_observed);
     let mut table =
         Table::new(["outcome", "policy", "treated", "effect", "se", "interval", "band", "q", "predicted"])
+            .with(more(["overlap", "effective", "vanishes at"].map(String::from)))
             .left(2);
     for own in &whole {
-        table.row([
+        let cells = [
             own.outcome.clone(),
             shortened(&own.policy),
             count(own.n_treated as u64),
@@ -39,9 +43,17 @@ pub(super) fn summary(evaluation: &Evaluation) -> String {
             ends(own.band),
             chance(own.q_value),
             predicted(own),
-        ]);
+        ];
+        table.row_with(cells, more(overlap(own)));
     }
     text.push_str(&table.to_string());
+    if is_observed {
+        text.push_str(
+            "overlap: rows that had a real chance of both policies; effective: what the policy's rows are worth under \
+             weights 1/π;\nvanishes at: how many times something unobserved would have to change the odds of getting the \
+             policy for the interval to hold zero.\n",
+        );
+    }
     if !grouped.is_empty() {
         let mut table = Table::new([
             "by", "group", "outcome", "policy", "rows", "treated", "effect", "se", "interval", "band", "q",
@@ -66,6 +78,16 @@ pub(super) fn summary(evaluation: &Evaluation) -> String {
         text.push_str(&table.to_string());
     }
     text + &notes(&[whole, grouped].concat())
+}
+
+/// The share of rows with overlap, the effective rows, and the factor at which the effect vanishes.
+fn overlap(own: &AverageEffect) -> [String; 3] {
+    let dash = || "–".to_owned();
+    [
+        own.share_without_overlap.map_or_else(dash, |share| format!("{:.0} %", 100.0 * (1.0 - share))),
+        own.effective_rows.map_or_else(dash, |rows| count(rows.round() as u64)),
+        own.hidden.as_ref().map_or_else(dash, |hidden| format!("{:.2}", hidden.vanishes_at)),
+    ]
 }
 
 fn ends(ends: Option<[f64; 2]>) -> String {
