@@ -5,7 +5,7 @@ use super::measure::Compared;
 use super::rows::Rows;
 use super::{AssessmentRequest, ValidAssessmentRequest, group_columns, provenance};
 use crate::data::{Need, Roles, Source};
-use crate::evaluate::{Effects, Evaluation};
+use crate::evaluate::{Effects, Evaluation, verdicts};
 use crate::policy::PolicySet;
 use crate::{Error, Progress, Result};
 
@@ -54,7 +54,9 @@ pub fn assess_columns(
     let averages = compared.averages(None, params, progress).map_err(|error| source.locate(error))?;
     let metrics = compared.metrics(params, progress).map_err(|error| source.locate(error))?;
     let provenance = Some(provenance::of_columns(source, request)?);
-    Ok(Evaluation { averages, provenance, ..metrics })
+    let mut evaluation = Evaluation { averages, provenance, ..metrics };
+    evaluation.verdicts = Some(verdicts(&evaluation));
+    Ok(evaluation)
 }
 
 /// The policy compared with: the one asked for, or the control.

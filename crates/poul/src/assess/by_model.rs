@@ -9,7 +9,7 @@ use super::sampled::SampledRows;
 use super::trust::Trust;
 use super::{ValidAssessmentRequest, group_columns, provenance};
 use crate::data::{Budget, ColumnKind, Columns, Feature, MatrixBuilder, Need, Roles, Source};
-use crate::evaluate::{Effects, Evaluation};
+use crate::evaluate::{Effects, Evaluation, verdicts};
 use crate::model::Model;
 use crate::net::DenseRows;
 use crate::policy::PolicySet;
@@ -106,6 +106,7 @@ pub fn assess_model(
         trust.add(&mut evaluation, model, source, &roles, asked, progress)?;
     }
     evaluation.provenance = Some(provenance::of_model(model, source, request)?);
+    evaluation.verdicts = Some(verdicts(&evaluation));
     Ok(evaluation)
 }
 

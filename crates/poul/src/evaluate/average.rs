@@ -266,7 +266,9 @@ impl Comparison<'_> {
         for index in &known {
             let average = &mut averages[*index];
             if let (Some(effect), Some(se)) = (average.effect, average.se) {
-                average.band = Some([effect - quantile * se, effect + quantile * se]);
+                let (low, high) = (effect - quantile * se, effect + quantile * se);
+                average.band = Some([low, high]);
+                average.outside_band = average.predicted.is_some_and(|own| own < low || own > high);
             }
         }
         let tested: Vec<usize> =

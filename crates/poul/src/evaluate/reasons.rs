@@ -42,6 +42,9 @@ pub struct AverageEffect {
     pub q_value: Option<f64>,
     /// The mean predicted effect over the same rows.
     pub predicted: Option<f64>,
+    /// Whether the mean predicted effect is outside the observed band.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub outside_band: bool,
     /// Why numbers are missing or doubtful.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

@@ -38,7 +38,7 @@ pub(super) fn summary(evaluation: &Evaluation) -> String {
             ends(own.interval),
             ends(own.band),
             chance(own.q_value),
-            optional(own.predicted),
+            predicted(own),
         ]);
     }
     text.push_str(&table.to_string());
@@ -66,6 +66,13 @@ pub(super) fn summary(evaluation: &Evaluation) -> String {
         text.push_str(&table.to_string());
     }
     text + &notes(&[whole, grouped].concat())
+}
+
+fn predicted(own: &AverageEffect) -> String {
+    match own.outside_band {
+        true => format!("{} (outside the observed band)", optional(own.predicted)),
+        false => optional(own.predicted),
+    }
 }
 
 fn ends(ends: Option<[f64; 2]>) -> String {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use poul::evaluate::{Evaluation, Metrics};
 
-use super::{averages, checks};
+use super::{averages, checks, verdicts};
 use crate::number::{count, optional};
 use crate::table::{Table, shortened};
 
@@ -53,7 +53,7 @@ pub(super) fn summary(evaluation: &Evaluation) -> String {
         row(&result.outcome, shortened(&result.policy), &result.metrics);
     }
     for pooled in evaluation.pooled.iter().filter(|pooled| pooled.policies.len() > 1) {
-        row(&pooled.outcome, format!("all {}", pooled.policies.len()), &pooled.metrics);
+        row(&pooled.outcome, format!("all {}, pooled", pooled.policies.len()), &pooled.metrics);
     }
     let against = evaluation.results.first().map_or("", |result| &result.against);
     let mut text = table.to_string();
@@ -72,7 +72,8 @@ pub(super) fn summary(evaluation: &Evaluation) -> String {
             interval(cost.aucc_interval),
         ));
     }
-    text + &averages::summary(evaluation) + &checks::summary(evaluation) + &notes(evaluation)
+    let checks = checks::summary(evaluation);
+    text + &averages::summary(evaluation) + &checks + &notes(evaluation) + &verdicts::summary(evaluation)
 }
 
 /// Each note once, with the comparisons it is about. That 0/1 metrics do not apply is left to the JSON.
