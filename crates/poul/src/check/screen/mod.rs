@@ -5,6 +5,7 @@
 //! a column was measured. Names are judged before any row is read, ids by the first rows as they are in the table, the
 //! rest by a bounded sample of encoded rows, so that the cost does not grow with the table.
 
+mod balanced;
 mod first_rows;
 mod names;
 mod sampled;
