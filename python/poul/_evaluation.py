@@ -109,6 +109,24 @@ class Evaluation:
         return [] if self.validation is None else self.validation["checks"]
 
     @property
+    def verdicts(self) -> list[dict[str, Any]]:
+        """By outcome, whether the ranking and the sizes are right, judged within policies.
+
+        `ranking` and `sizes` have a `grade` (`good`, `mixed`, `poor` or `undecided`), a `text` and what is found of each of
+        the `policies`. `pooled` is what the figures of all policies together say, `difference` why the difference in means
+        and the doubly robust average differ; each where there is something to say.
+        """
+        verdicts: dict[str, Any] = self._document.get("verdicts", {})
+        return verdicts.get("outcomes", [])
+
+    @property
+    def conclusion(self) -> str:
+        """What can be claimed, in one sentence."""
+        verdicts: dict[str, Any] = self._document.get("verdicts", {})
+        conclusion: str = verdicts.get("conclusion", "")
+        return conclusion
+
+    @property
     def validation(self) -> dict[str, Any] | None:
         """The numbers behind the checks: balance, outcome model, overlap, placebo, sensitivity."""
         validation: dict[str, Any] | None = self._document.get("validation")
@@ -170,7 +188,7 @@ class Evaluation:
         rows = [{"outcome": one["outcome"], "policy": one["policy"], **_main(one)} for one in self.results]
         for one in self.pooled:
             if len(one["policies"]) > 1:
-                rows.append({"outcome": one["outcome"], "policy": f"all {len(one['policies'])}", **_main(one)})
+                rows.append({"outcome": one["outcome"], "policy": f"all {len(one['policies'])}, pooled", **_main(one)})
         return rows
 
     def __repr__(self) -> str:
@@ -201,6 +219,11 @@ class Evaluation:
         if self.checks:
             rows = [[check["verdict"], check["name"], check["text"]] for check in self.checks]
             parts.append(_html.table(["verdict", "check", "finding"], rows, "Can it be trusted?"))
+        rows = [
+            [judged["grade"], judged["text"]] for own in self.verdicts for judged in (own["ranking"], own["sizes"])
+        ]
+        if rows:
+            parts.append(_html.table(["verdict", "finding"], rows, f"Verdicts, within policies. {self.conclusion}"))
         for entry in self.pooled:
             parts.append(_html.gain_curve(entry["curve"], f"{entry['outcome']}: gain by share of rows"))
         return "".join(parts)

@@ -5,6 +5,7 @@ mod averages;
 mod checks;
 mod specs;
 mod summary;
+mod verdicts;
 
 use poul::assess::{AssessmentRequest, assess_columns, assess_model, fitted_roles};
 use poul::data::{Roles, Source};

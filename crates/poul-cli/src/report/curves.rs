@@ -67,7 +67,11 @@ pub(super) fn comparisons<'a>(
 
 /// A policy at the start of a sentence.
 pub(super) fn sentence_start(policy: &str) -> &str {
-    if policy == ALL_POLICIES { "All policies" } else { policy }
+    if policy == ALL_POLICIES {
+        "All policies pooled, which ranks policies and users together,"
+    } else {
+        policy
+    }
 }
 
 fn variant(outcome: &str, policy: &str, metrics: &Metrics, most: usize) -> Variant {

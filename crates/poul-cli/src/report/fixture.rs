@@ -140,6 +140,8 @@ fn metrics(effect: f64, n_treated: usize, seed: usize) -> Metrics {
         auuc_interval: Some([0.58, 0.68]),
         random_auuc: Some(0.5),
         qini: Some(0.13),
+        rate_qini: Some(0.13 * effect.abs()),
+        rate_qini_se: Some(0.02 * effect.abs()),
         mape: Some(0.21),
         wmape: Some(0.18),
         calibration_slope: Some(0.94),

@@ -1,6 +1,6 @@
 //! The policies beside each other: average effects with intervals, and what stands behind each.
 
-use poul::evaluate::{AverageEffect, Evaluation, Interval, PolicyResult};
+use poul::evaluate::{AverageEffect, Evaluation, Interval, PolicyResult, verdicts};
 use serde_json::{Value, json};
 
 use super::chart::{Column, Panel, Variant, axis, names_axis, short_label};
@@ -15,8 +15,12 @@ pub(super) fn section(evaluation: &Evaluation) -> Option<Section> {
         return None;
     }
     let mut parts: Vec<Part> = effects(evaluation).into_iter().map(Part::Panel).collect();
+    let verdicts = verdicts(evaluation);
     for outcome in outcomes(evaluation) {
         parts.push(Part::Html(effect_table(evaluation, outcome)));
+        let own = verdicts.outcomes.iter().find(|own| own.outcome == outcome);
+        let difference = own.and_then(|own| own.difference.as_deref());
+        parts.extend(difference.map(|text| Part::Html(paragraph(text))));
         parts.push(Part::Html(quality_table(evaluation, outcome)));
     }
     let n_thin = evaluation
@@ -41,6 +45,7 @@ struct Shown<'a> {
     band: Option<Interval>,
     q_value: Option<f64>,
     predicted: Option<f64>,
+    outside_band: bool,
     thin: bool,
 }
 
@@ -61,6 +66,7 @@ fn shown<'a>(evaluation: &Evaluation, result: &'a PolicyResult) -> Shown<'a> {
         band: robust.and_then(|average| average.band).filter(|_| !thin),
         q_value: robust.and_then(|average| average.q_value).filter(|_| !thin),
         predicted: robust.and_then(|average| average.predicted).or(metrics.ate_predicted),
+        outside_band: !thin && robust.is_some_and(|average| average.outside_band),
         thin,
     }
 }
@@ -163,10 +169,22 @@ fn effect_table(evaluation: &Evaluation, outcome: &str) -> String {
     let mut table = HtmlTable::new(
         &format!("Effects on {outcome}"),
         1,
-        ["policy", "treated", "control", "effect", "interval", "band", "q", "predicted", "supported"],
+        [
+            "policy",
+            "treated",
+            "control",
+            "effect",
+            "interval",
+            "band",
+            "q",
+            "predicted",
+            "difference in means",
+            "supported",
+        ],
     );
     for result in evaluation.results.iter().filter(|result| result.outcome == outcome) {
         let own = shown(evaluation, result);
+        let is_robust = average(evaluation, result).is_some_and(|average| average.effect.is_some());
         let place = evaluation.policies.iter().find(|place| place.policy == result.policy);
         table.row(
             class(&own),
@@ -178,12 +196,20 @@ fn effect_table(evaluation: &Evaluation, outcome: &str) -> String {
                 interval(own.interval),
                 interval(own.band),
                 own.q_value.map_or_else(|| "–".to_owned(), |q| format!("{q:.3}")),
-                signed(own.predicted),
+                predicted(&own),
+                signed(result.metrics.ate.filter(|_| is_robust)),
                 place.map_or_else(|| "–".to_owned(), |place| percent(place.supported_share)),
             ],
         );
     }
     table.render()
+}
+
+fn predicted(own: &Shown<'_>) -> String {
+    match own.outside_band {
+        true => format!("{} (outside the observed band)", signed(own.predicted)),
+        false => signed(own.predicted),
+    }
 }
 
 /// How good its predictions are.

@@ -1,8 +1,8 @@
 //! The summary: what the evaluation found, in plain words, each sentence with a verdict.
 
 use poul::evaluate::{
-    AssignedPolicies, AssignedResult, AverageEffect, Evaluation, Interval, PolicyResult, PooledResult,
-    Verdict,
+    AssignedPolicies, AssignedResult, AverageEffect, Evaluation, Grade, Interval, Judgement, OutcomeVerdict,
+    PolicyResult, Verdict, verdicts,
 };
 
 use super::markup::{escape, interval, listed, several, signed};
@@ -15,39 +15,58 @@ const ENOUGH_SUPPORT: f64 = 0.9;
 
 pub(super) fn section(evaluation: &Evaluation) -> Option<Section> {
     let mut lines = vec![size(evaluation), checks(evaluation)];
-    for outcome in outcomes(evaluation) {
-        lines.push(effects(evaluation, outcome));
-        if let Some(pooled) = evaluation.pooled.iter().find(|pooled| pooled.outcome == outcome) {
-            lines.extend([ranking(pooled), sizes(pooled)]);
-        }
+    // From the evaluation itself, so that one from before verdicts has them too.
+    let verdicts = verdicts(evaluation);
+    for own in &verdicts.outcomes {
+        lines.push(effects(evaluation, &own.outcome));
+        lines.extend(judged(own).map(Some));
+        lines.push(own.pooled.clone().map(|text| Line::new(None, text)));
     }
     lines.extend(evaluation.assigned.iter().map(|own| assigned(evaluation, own)));
     lines.push(support(evaluation));
     let items: String = lines.into_iter().flatten().map(|line| line.render()).collect();
-    let parts = vec![Part::Html(format!("<ul class=\"verdicts\">\n{items}</ul>\n"))];
+    let list = format!("<ul class=\"verdicts\">\n{items}</ul>\n");
+    let conclusion = format!("<p class=\"conclusion\">{}</p>\n", escape(&verdicts.conclusion));
+    let parts = vec![Part::Html(list + &conclusion)];
     Some(Section { id: "summary", title: "Summary", parts })
 }
 
-/// A sentence and what to make of it.
+/// A sentence and what to make of it: a class of the page and a word.
 pub(super) struct Line {
-    verdict: Option<Verdict>,
+    class: &'static str,
+    mark: &'static str,
     text: String,
 }
 
 impl Line {
     pub(super) fn new(verdict: Option<Verdict>, text: String) -> Self {
-        Self { verdict, text }
-    }
-
-    pub(super) fn render(&self) -> String {
-        let (class, mark) = match self.verdict {
+        let (class, mark) = match verdict {
             Some(Verdict::Pass) => ("pass", "good"),
             Some(Verdict::Doubt) => ("doubt", "doubt"),
             Some(Verdict::Fail) => ("fail", "fails"),
             None => ("note", "note"),
         };
-        format!("<li class=\"{class}\"><span class=\"mark\">{mark}</span> {}</li>\n", escape(&self.text))
+        Self { class, mark, text }
     }
+
+    fn graded(judgement: &Judgement) -> Self {
+        let (class, mark) = match judgement.grade {
+            Grade::Good => ("pass", "good"),
+            Grade::Mixed => ("doubt", "mixed"),
+            Grade::Poor => ("fail", "poor"),
+            Grade::Undecided => ("note", "undecided"),
+        };
+        Self { class, mark, text: judgement.text.clone() }
+    }
+
+    pub(super) fn render(&self) -> String {
+        let Self { class, mark, text } = self;
+        format!("<li class=\"{class}\"><span class=\"mark\">{mark}</span> {}</li>\n", escape(text))
+    }
+}
+
+fn judged(verdict: &OutcomeVerdict) -> [Line; 2] {
+    [Line::graded(&verdict.ranking), Line::graded(&verdict.sizes)]
 }
 
 fn size(evaluation: &Evaluation) -> Option<Line> {
@@ -162,57 +181,6 @@ fn effect_of(result: &PolicyResult, average: Option<&AverageEffect>) -> Option<(
     robust.or_else(|| Some((result.metrics.ate?, result.metrics.ate_interval?)))
 }
 
-/// Whether the ranking is real.
-fn ranking(pooled: &PooledResult) -> Option<Line> {
-    let metrics = &pooled.metrics;
-    let (outcome, policies) = (&pooled.outcome, of_policies(pooled));
-    let (auuc, random) = (metrics.auuc?, metrics.random_auuc?);
-    let Some([low, high]) = metrics.auuc_interval.filter(|_| !is_thin(metrics.n_treated, metrics.n_control))
-    else {
-        let text = format!(
-            "On {outcome} the ranking{policies} has AUUC {}, without an interval.",
-            significant(auuc)
-        );
-        return Some(Line::new(None, text));
-    };
-    let numbers = format!("AUUC {} ({}), random {random}", significant(auuc), interval(Some([low, high])));
-    let (verdict, text) = match (low > random, high < random) {
-        (true, _) => {
-            (Verdict::Pass, format!("On {outcome} the ranking{policies} beats a random one: {numbers}."))
-        }
-        (_, true) => (
-            Verdict::Fail,
-            format!("On {outcome} the ranking{policies} is worse than a random one: {numbers}."),
-        ),
-        _ => (
-            Verdict::Doubt,
-            format!("On {outcome} the ranking{policies} cannot be told from a random one: {numbers}."),
-        ),
-    };
-    Some(Line::new(Some(verdict), text))
-}
-
-/// Whether the sizes are right.
-fn sizes(pooled: &PooledResult) -> Option<Line> {
-    let metrics = &pooled.metrics;
-    let (outcome, slope) = (&pooled.outcome, metrics.calibration_slope?);
-    let Some([low, high]) =
-        metrics.calibration_slope_interval.filter(|_| !is_thin(metrics.n_treated, metrics.n_control))
-    else {
-        let text =
-            format!("On {outcome} the calibration slope is {}, without an interval.", significant(slope));
-        return Some(Line::new(None, text));
-    };
-    let numbers = format!("calibration slope {} ({})", significant(slope), interval(Some([low, high])));
-    let (verdict, what) = match (high < 1.0, low > 1.0) {
-        (true, _) => (Verdict::Doubt, "predicted differences between rows are too large"),
-        (_, true) => (Verdict::Doubt, "predicted differences between rows are too small"),
-        _ if low > 0.0 => (Verdict::Pass, "the sizes of effects agree with what was observed"),
-        _ => (Verdict::Doubt, "the sizes of effects cannot be judged: the interval holds both 0 and 1"),
-    };
-    Some(Line::new(Some(verdict), format!("On {outcome} {what}: {numbers}.")))
-}
-
 /// Whether effects hold row by row, where policies are too thin to be compared.
 fn assigned(evaluation: &Evaluation, own: &AssignedResult) -> Option<Line> {
     if !evaluation.thin_arms || own.policies == AssignedPolicies::Seen {
@@ -234,13 +202,6 @@ fn assigned(evaluation: &Evaluation, own: &AssignedResult) -> Option<Line> {
         None => (None, "have no interval"),
     };
     Some(Line::new(verdict, format!("On {} the effects of {whose} {what}: {numbers}.", own.outcome)))
-}
-
-fn of_policies(pooled: &PooledResult) -> String {
-    match pooled.policies.len() {
-        0 | 1 => String::new(),
-        n => format!(" over {n} policies"),
-    }
 }
 
 /// Which policies lean on what was hardly seen.

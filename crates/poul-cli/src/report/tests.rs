@@ -155,25 +155,41 @@ fn the_summary_says_what_the_numbers_say() {
     };
     let plain = said(&|_| {});
     for sentence in [
-        "On gmv the ranking over 3 policies beats a random one: AUUC 0.6300 (0.5800 … 0.6800), random 0.5.",
-        "On gmv the sizes of effects agree with what was observed",
+        "<span class=\"mark\">mixed</span> On gmv users are ranked better than at random within 2 of 3 policies, but not within \
+         T3 (too few rows to judge).",
+        "On gmv the sizes of effects agree with what was observed within 2 of 3 policies, but not within T3",
+        "On gmv, with 3 policies pooled, AUUC is 0.630 and the calibration slope 0.940: that ranks policies and users together",
         "none failed; to be looked at: Outcome model",
         "On gmv the simultaneous band separates the average effect of",
     ] {
         assert!(plain.contains(sentence), "{sentence}\n{plain}");
     }
-    let random = said(&|evaluation| evaluation.pooled[0].metrics.auuc_interval = Some([0.49, 0.7]));
-    assert!(random.contains("On gmv the ranking over 3 policies cannot be told from a random one"));
-    // Against −0.5, a random ranking's area where the effect is negative, −0.4 is better.
-    let negative = said(&|evaluation| {
-        let metrics = &mut evaluation.pooled[0].metrics;
-        (metrics.auuc, metrics.auuc_interval, metrics.random_auuc) =
-            (Some(-0.4), Some([-0.45, -0.3]), Some(-0.5));
+    let last = plain.split_once("<p class=\"conclusion\">").unwrap().1;
+    assert!(last.starts_with("Subject to a look at Outcome model, T"), "{last}");
+    // Pooled figures are no verdict: whatever they are, it stays.
+    let pooled = said(&|evaluation| evaluation.pooled[0].metrics.auuc_interval = Some([0.49, 0.7]));
+    assert!(pooled.contains("On gmv users are ranked better than at random within 2 of 3 policies"));
+    let random = said(&|evaluation| {
+        evaluation.results.iter_mut().for_each(|own| own.metrics.rate_qini = own.metrics.rate_qini_se);
     });
-    assert!(negative.contains("On gmv the ranking over 3 policies beats a random one"));
-    let large =
-        said(&|evaluation| evaluation.pooled[0].metrics.calibration_slope_interval = Some([0.3, 0.8]));
-    assert!(large.contains("On gmv predicted differences between rows are too large"));
+    assert!(random.contains(
+        "<span class=\"mark\">undecided</span> On gmv the ranking of users cannot be told from a random"
+    ));
+    let constant = said(&|evaluation| {
+        let bins = evaluation.results.iter_mut().flat_map(|own| &mut own.metrics.calibration);
+        bins.for_each(|bin| bin.predicted = 1.0);
+    });
+    assert!(constant.contains(
+        "<span class=\"mark\">poor</span> On gmv users are not ranked better than at random: T1 (every"
+    ));
+    let large = said(&|evaluation| {
+        evaluation.results[0].metrics.calibration_slope_interval = Some([0.3, 0.8]);
+        evaluation.results[0].metrics.calibration_slope = Some(0.55);
+    });
+    assert!(
+        large.contains("T1 (predicted differences between users are too large: slope 0.550 (0.300 … 0.800))"),
+        "{large}"
+    );
     let unseen = said(&|evaluation| evaluation.policies[1].unseen_share = 0.25);
     assert!(
         unseen.contains("One policy leans on atoms that training saw little or never: T2 (25.0 % unseen).")
@@ -181,6 +197,21 @@ fn the_summary_says_what_the_numbers_say() {
     let apart =
         said(&|evaluation| evaluation.averages.iter_mut().for_each(|own| own.band = Some([-1.0, 1.0])));
     assert!(apart.contains("On gmv the simultaneous band separates no policy"));
+}
+
+#[test]
+fn averages_outside_the_band_and_tables_that_differ_are_told() {
+    let mut evaluation = fixture::evaluation(3);
+    let plain = of_evaluation(&evaluation).unwrap();
+    assert!(!plain.contains("(outside the observed band)"));
+    assert!(!plain.contains("the difference in means of"));
+    evaluation.averages[0].predicted = Some(9.0);
+    evaluation.averages[0].outside_band = true;
+    evaluation.results[1].metrics.ate = Some(0.1);
+    let page = of_evaluation(&evaluation).unwrap();
+    assert!(page.contains("+9.000 (outside the observed band)"));
+    assert!(page.contains("predicted average 9.00 is outside the observed band"));
+    assert!(page.contains("On gmv the difference in means of T2 is +0.100 and the doubly robust average"));
 }
 
 #[test]

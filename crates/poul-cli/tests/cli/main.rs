@@ -18,6 +18,7 @@ mod policy;
 mod real_data;
 mod report;
 mod resume;
+mod screen;
 mod settings;
 mod simulate;
 mod thin_arms;

@@ -7,7 +7,7 @@ use super::nuisances::Nuisances;
 use super::rows::Rows;
 use super::{AssessmentRequest, ValidAssessmentRequest, group_columns, provenance};
 use crate::data::{Need, Roles, Source};
-use crate::evaluate::{Effects, Evaluation, arms_are_thin};
+use crate::evaluate::{Effects, Evaluation, arms_are_thin, verdicts};
 use crate::policy::PolicySet;
 use crate::{Error, Progress, Result};
 
@@ -61,7 +61,9 @@ pub fn assess_columns(
     let assigned = measured(&compared, &nuisances, &contrasts, None, params, progress)?;
     let thin_arms = arms_are_thin(&rows.policy_rows(policies.len()), Some(against));
     let provenance = Some(provenance::of_columns(source, request)?);
-    Ok(Evaluation { averages, assigned, thin_arms, provenance, ..metrics })
+    let mut evaluation = Evaluation { averages, assigned, thin_arms, provenance, ..metrics };
+    evaluation.verdicts = Some(verdicts(&evaluation));
+    Ok(evaluation)
 }
 
 /// The policy compared with: the one asked for, or the control.

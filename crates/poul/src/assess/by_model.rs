@@ -12,7 +12,7 @@ use super::trust::Trust;
 use super::{ValidAssessmentRequest, group_columns, provenance};
 use crate::data::{Budget, ColumnKind, Columns, Feature, MatrixBuilder, Need, Roles, Source};
 use crate::effect::{Asked, AverageEstimate};
-use crate::evaluate::{AverageEffect, Effects, Evaluation};
+use crate::evaluate::{AverageEffect, Effects, Evaluation, verdicts};
 use crate::model::Model;
 use crate::net::DenseRows;
 use crate::policy::PolicySet;
@@ -127,6 +127,7 @@ pub fn assess_model(
         trust.add(&mut evaluation, model, source, &roles, asked, progress)?;
     }
     evaluation.provenance = Some(provenance::of_model(model, source, request)?);
+    evaluation.verdicts = Some(verdicts(&evaluation));
     Ok(evaluation)
 }
 

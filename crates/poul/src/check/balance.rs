@@ -124,21 +124,32 @@ pub(super) struct Sample {
     most_rows: usize,
     level: u32,
     hash: Vec<u64>,
-    x: Vec<f32>,
-    policy: Vec<u32>,
-    cluster: Vec<u32>,
-    stratum: Vec<u32>,
+    pub(super) x: Vec<f32>,
+    pub(super) policy: Vec<u32>,
+    pub(super) cluster: Vec<u32>,
+    pub(super) stratum: Vec<u32>,
+    /// By outcome.
+    pub(super) outcomes: Vec<Vec<f64>>,
 }
 
 impl Sample {
-    pub(super) fn new(width: usize, most_rows: usize) -> Self {
+    pub(super) fn new(width: usize, n_outcomes: usize, most_rows: usize) -> Self {
         let (hash, x, policy, cluster, stratum) = Default::default();
-        Self { width, most_rows: most_rows.max(2), level: 0, hash, x, policy, cluster, stratum }
+        let outcomes = vec![Vec::new(); n_outcomes];
+        Self { width, most_rows: most_rows.max(2), level: 0, hash, x, policy, cluster, stratum, outcomes }
     }
 
     /// Offers one row; `unit` is its cluster, or its own number where rows were assigned one by one. Clusters are
     /// taken or left whole.
-    pub(super) fn offer(&mut self, unit: u64, x: &[f32], policy: u32, cluster: Option<u32>, stratum: u32) {
+    pub(super) fn offer(
+        &mut self,
+        unit: u64,
+        x: &[f32],
+        policy: u32,
+        cluster: Option<u32>,
+        stratum: u32,
+        outcome: impl Fn(usize) -> f64,
+    ) {
         let hash = Seed::new(unit).child("balance sample").value();
         if hash.trailing_zeros() < self.level {
             return;
@@ -148,6 +159,7 @@ impl Sample {
         self.policy.push(policy);
         self.cluster.push(cluster.unwrap_or(self.cluster.len() as u32));
         self.stratum.push(stratum);
+        self.outcomes.iter_mut().enumerate().for_each(|(place, values)| values.push(outcome(place)));
         if self.hash.len() > self.most_rows {
             self.thin();
         }
@@ -165,6 +177,7 @@ impl Sample {
             self.policy[kept] = self.policy[row];
             self.cluster[kept] = self.cluster[row];
             self.stratum[kept] = self.stratum[row];
+            self.outcomes.iter_mut().for_each(|values| values[kept] = values[row]);
             self.x.copy_within(row * self.width..(row + 1) * self.width, kept * self.width);
             kept += 1;
         }
@@ -172,6 +185,7 @@ impl Sample {
         self.policy.truncate(kept);
         self.cluster.truncate(kept);
         self.stratum.truncate(kept);
+        self.outcomes.iter_mut().for_each(|values| values.truncate(kept));
         self.x.truncate(kept * self.width);
     }
 }
@@ -341,9 +355,9 @@ mod tests {
 
     fn test(n_rows: usize, shift: f32) -> PermutationTest {
         let (x, policy) = data(n_rows, shift);
-        let mut sample = Sample::new(2, 2000);
+        let mut sample = Sample::new(2, 0, 2000);
         for (row, policy) in policy.iter().enumerate() {
-            sample.offer(row as u64, &x[2 * row..2 * row + 2], *policy, None, 0);
+            sample.offer(row as u64, &x[2 * row..2 * row + 2], *policy, None, 0, |_| 0.0);
         }
         permutation_test(&sample, &names(), &two_groups(), false, 199, Seed::new(1)).unwrap()
     }
@@ -374,13 +388,14 @@ mod tests {
 
     #[test]
     fn the_sample_is_bounded_and_keeps_clusters_whole() {
-        let mut sample = Sample::new(1, 100);
+        let mut sample = Sample::new(1, 1, 100);
         for row in 0..10_000_u32 {
             let cluster = row / 4;
-            sample.offer(u64::from(cluster), &[row as f32], 0, Some(cluster), 0);
+            sample.offer(u64::from(cluster), &[row as f32], 0, Some(cluster), 0, |_| f64::from(row));
         }
         let n_rows = sample.policy.len();
         assert!((20..=100).contains(&n_rows), "{n_rows}");
+        assert!(sample.x.iter().zip(&sample.outcomes[0]).all(|(x, outcome)| f64::from(*x) == *outcome));
         assert!(sample.cluster.chunks(4).all(|rows| rows.len() == 4 && rows.iter().all(|c| *c == rows[0])));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Profile, Units};
+use super::{Leak, Profile, Units};
 use crate::data::{Columns, Design};
 
 /// One thing to look at.
@@ -34,11 +34,16 @@ const SAMPLE_RATIO_LEVEL: f64 = 0.001;
 const BALANCE_LEVEL: f64 = 0.002;
 const FEW_ROWS: u64 = 100;
 
-pub(super) fn findings(profile: &Profile, columns: &Columns, units: &Units) -> Vec<Finding> {
+pub(super) fn findings(
+    profile: &Profile,
+    columns: &Columns,
+    units: &Units,
+    screened: Vec<Finding>,
+) -> Vec<Finding> {
     let mut list = List(Vec::new());
     sample_ratio(profile, &mut list);
     balance(profile, columns.design, &mut list);
-    suspicious_columns(profile, &mut list);
+    suspicious_columns(profile, screened, &mut list);
     policies_and_atoms(profile, &mut list);
     clusters_and_strata(profile, units, &mut list);
     // Stable: within a level, in the order found.
@@ -110,8 +115,12 @@ fn balance(profile: &Profile, design: Design, list: &mut List) {
     }
 }
 
-fn suspicious_columns(profile: &Profile, list: &mut List) {
-    for leak in &profile.leaks {
+fn suspicious_columns(profile: &Profile, screened: Vec<Finding>, list: &mut List) {
+    let is_told = |leak: &&Leak| {
+        let name = format!("`{}`", leak.column);
+        screened.iter().any(|finding| finding.level == Level::Problem && finding.what.contains(&name))
+    };
+    for leak in profile.leaks.iter().filter(|leak| !is_told(leak)) {
         list.add(
             Level::Problem,
             format!(
@@ -121,6 +130,7 @@ fn suspicious_columns(profile: &Profile, list: &mut List) {
             "a feature must be known before assignment: leave it out with --exclude",
         );
     }
+    list.0.extend(screened);
     if !profile.constant_columns.is_empty() {
         list.add(
             Level::Note,
@@ -223,7 +233,7 @@ fn clusters_and_strata(profile: &Profile, units: &Units, list: &mut List) {
 }
 
 /// The first names, as many as fit on a line or two: combinations of many columns have very long ones.
-fn listed(names: &[String]) -> String {
+pub(super) fn listed(names: &[String]) -> String {
     const MOST_NAMES: usize = 8;
     const MOST_CHARACTERS: usize = 160;
     let mut n_characters = 0;

@@ -11,6 +11,7 @@ mod coverage;
 mod findings;
 mod leak;
 mod outcome;
+pub(crate) mod screen;
 mod units;
 
 use std::collections::BTreeMap;
@@ -30,6 +31,7 @@ use crate::{Error, Progress, Result, Seed};
 use balance::{Groups, Sample, Sums};
 use leak::Correlations;
 use outcome::Accumulator;
+use screen::{EncodedRows, FirstRows};
 use units::Units;
 
 /// How to profile.
@@ -116,7 +118,9 @@ pub fn profile(
         columns.outcomes.iter().map(|_| Accumulator::new(policies.len())).collect();
     let mut sums = Sums::new(width, groups.names.len());
     let mut correlations = Correlations::new(width, columns.outcomes.len());
-    let mut sample = Sample::new(width, params.sample_rows.min(SAMPLE_FLOATS / width.max(1)));
+    let mut first = FirstRows::new(columns);
+    let mut sample =
+        Sample::new(width, columns.outcomes.len(), params.sample_rows.min(SAMPLE_FLOATS / width.max(1)));
 
     let mut reader = RowReader::new(source, columns)?;
     let mut assigner = Assigner::new(policies, columns);
@@ -127,12 +131,14 @@ pub fn profile(
         let policy = assigner.assign(&batch.treatment, &labels, &batch.rows)?;
         x.resize(policy.len() * width, 0.0);
         encoder.encode(&batch.features, &mut x)?;
+        first.add(&batch.features);
         for (row, &policy) in policy.iter().enumerate() {
             let cluster = batch.cluster.as_ref().map(|cluster| cluster[row]);
             let stratum = batch.stratum.as_ref().map_or(0, |stratum| stratum[row]);
             units.add(policy, cluster, stratum);
             let unit = cluster.map_or(batch.rows[row], u64::from);
-            sample.offer(unit, &x[row * width..(row + 1) * width], policy, cluster, stratum);
+            let outcome = |place: usize| batch.outcomes[place][row];
+            sample.offer(unit, &x[row * width..(row + 1) * width], policy, cluster, stratum, outcome);
         }
         for (accumulator, values) in outcomes.iter_mut().zip(&batch.outcomes) {
             for (&value, &policy) in values.iter().zip(&policy) {
@@ -188,7 +194,18 @@ pub fn profile(
         empty_cells: units.empty_cells(policies, reader.stratum_labels().names()),
         findings: Vec::new(),
     };
-    profile.findings = findings::findings(&profile, columns, &units);
+    let rows = EncodedRows {
+        encoder: &encoder,
+        x: &sample.x,
+        policy: &sample.policy,
+        outcomes: &sample.outcomes,
+        cluster: columns.cluster.as_ref().map(|_| sample.cluster.as_slice()),
+        stratum: columns.stratum.as_ref().map(|_| sample.stratum.as_slice()),
+    };
+    let mut screened = screen::by_name(columns);
+    screened.extend(first.findings());
+    screened.extend(screen::by_rows(&rows, columns, &groups, false));
+    profile.findings = findings::findings(&profile, columns, &units, screened);
     Ok(profile)
 }
 

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::part::{Part, Setting, Table, in_file};
 use super::validation::Validation;
+use crate::check::screen;
 use crate::data::{Budget, Columns, Encoder, Filter, Roles, Source, ValidEncoderParams};
 use crate::effect::{Settings, Trained};
 use crate::model::Learner;
@@ -83,10 +84,16 @@ impl<'a> Experiment<'a> {
         if let Some(Split::Filters(train, _)) = split {
             columns.population = Some(train.clone());
         }
+        screen::refuse_by_name(&columns).map_err(|error| in_file(error, self.source))?;
         let encoder = Encoder::fit(self.source, &columns, self.encoder, progress);
         let encoder = encoder.map_err(|error| in_file(error, self.source))?;
         encoder.notes().iter().for_each(|note| progress.warn(note));
         let table = Table::read(self.source, &columns, &encoder, self.policies, self.budget, progress)?;
+        let (dataset, policy) = (&table.dataset, &table.policy);
+        let screened =
+            screen::screen_training(self.source, &columns, dataset, &encoder, self.policies, policy);
+        let screened = screened.map_err(|error| in_file(error, self.source))?;
+        screened.iter().for_each(|warning| progress.warn(warning));
         let all: Vec<u32> = (0..table.n_rows() as u32).collect();
         let seed = Seed::new(self.seed).child("compare");
         let (test, rest) = match split {

@@ -250,7 +250,9 @@ impl Comparison<'_> {
             let Averaged { average, tails } = &mut averages[*index];
             if let (Some(effect), Some(se)) = (average.effect, average.se) {
                 let half = tails.as_far_as(quantile) * se;
-                average.band = Some([effect - half, effect + half]);
+                let (low, high) = (effect - half, effect + half);
+                average.band = Some([low, high]);
+                average.outside_band = average.predicted.is_some_and(|own| own < low || own > high);
             }
         }
         let tested: Vec<usize> =

@@ -21,7 +21,8 @@
 //! | `assigned` | [`assigned()`] | R-score, slope and rank gain of each row's own policy, however few rows a policy has |
 //!
 //! Beside the metrics, [`average_effects`] gives the average effect of every policy, over all rows and by group, with
-//! intervals, simultaneous bands and false-discovery rates; [`who_gains`] says along which features effects differ.
+//! intervals, simultaneous bands and false-discovery rates; [`who_gains`] says along which features effects differ;
+//! [`verdicts`] says what it all amounts to.
 //!
 //! **Weights** count rows: a weight of 2 gives what the row twice would have given, exactly, in every metric that
 //! does not follow the input order of ties. Weights that sum to less than the number of rows are scaled up to sum to
@@ -68,6 +69,7 @@ mod tails;
 mod top_share;
 mod truth;
 mod units;
+mod verdict;
 mod who_gains;
 
 pub use area::{auuc, qini, random_auuc};
@@ -101,4 +103,5 @@ pub use sklift::{qini_auc_sklift, uplift_auc_sklift};
 pub use slope::{Slope, calibration_slope};
 pub use top_share::{Strategy, uplift_at_k};
 pub use truth::{ate_error, normalised_pehe, pehe};
+pub use verdict::{Grade, Judgement, OutcomeVerdict, PolicyJudgement, Verdicts, verdicts};
 pub use who_gains::{SampledEffects, who_gains};

@@ -60,6 +60,9 @@ pub struct AverageEffect {
     /// What is left of the effect if something unobserved drove the assignment too, in observational designs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hidden: Option<HiddenConfounding>,
+    /// Whether the mean predicted effect is outside the observed band.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub outside_band: bool,
     /// Why numbers are missing or doubtful.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

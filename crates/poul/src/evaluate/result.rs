@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::calibration::Bin;
 use super::cost_curve::CostPoint;
 use super::reasons::{AtomEffect, AverageEffect, PolicyPlace, Provenance, Validation, WhoGains};
+use super::verdict::Verdicts;
 
 /// Lower and upper end.
 pub type Interval = [f64; 2];
@@ -46,6 +47,9 @@ pub struct Evaluation {
     /// What each action does in each context.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub atoms: Vec<AtomEffect>,
+    /// What it all amounts to: see [`verdicts`](super::verdicts).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdicts: Option<Verdicts>,
     /// Where the numbers come from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provenance: Option<Provenance>,

@@ -7,6 +7,7 @@ use super::baseline::Baseline;
 use super::manifest::{DataRecord, DataUse, FORMAT, Manifest, OutcomeRecord};
 use super::registry::learner;
 use super::warm_start;
+use crate::check::screen;
 use crate::data::{Budget, Columns, Dataset, Design, Labels, Roles, Source, ValidEncoderParams};
 use crate::effect::{Settings, TrainingData, ValidTrainingData};
 use crate::nuisance::StratumTable;
@@ -74,6 +75,10 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
     let settings = (learner.settle)(&settings)?;
     let (source, schema) = (request.source, request.source.schema());
     let columns = request.columns.clone().with_populations(settings.populations(), schema)?;
+    // A model that goes on keeps the features that it has.
+    if start.is_none() {
+        screen::refuse_by_name(&columns)?;
+    }
     let (policies, mut notes) = warm_start::policies(start, request.policies)?;
     let control = request.control.map(|name| policies.require(name)).transpose();
     let control = control.map_err(|error| error.at("control"))?;
@@ -89,10 +94,16 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
             (Dataset::read(source, &columns, &encoder, request.budget, progress)?, encoder)
         }
     };
+    let mut features = Vec::new();
     let policy = {
         let labels: Vec<&Labels> = dataset.treatment_labels.iter().collect();
         Assigner::new(&policies, &columns).assign(&dataset.treatment, &labels, &dataset.rows)?
     };
+    if start.is_none() {
+        let warnings = screen::screen_training(source, &columns, &dataset, &encoder, &policies, &policy)?;
+        warnings.iter().for_each(|warning| progress.warn(warning));
+        features = warnings;
+    }
     let baseline = Baseline::read_all(request, baseline_columns, &encoder, &dataset, progress)?;
     let mut data = TrainingData::of(&dataset, &dataset.x, &policies, &policy, columns.design, control)?;
     data.baseline = baseline.iter().map(Baseline::rows).collect();
@@ -119,7 +130,7 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
         seed: request.seed,
         data: earlier.chain(records(request, data.n_rows(), &baseline)?).collect(),
         command: request.command.clone(),
-        notes: encoder.notes().iter().cloned().chain(notes).collect(),
+        notes: encoder.notes().iter().cloned().chain(features).chain(notes).collect(),
         history: trained.history,
         policy_rows: warm_start::policy_rows(start, &policies, data.policy_rows()),
         model: trained.effects.manifest()?,

@@ -35,3 +35,4 @@ mod policy_table_errors;
 mod real_data;
 mod rivals;
 mod simulate_files;
+mod verdicts;

@@ -97,12 +97,16 @@ fn ends(ends: Option<[f64; 2]>) -> String {
     )
 }
 
-/// The mean prediction, with the interval of the model's own average where it has one.
+/// The mean prediction, with the interval of the model's own average where it has one, and whether it is off.
 fn predicted(own: &AverageEffect) -> String {
-    match own.predicted_interval {
-        Some(_) => format!("{} ({})", optional(own.predicted), ends(own.predicted_interval)),
-        None => optional(own.predicted),
+    let mut text = optional(own.predicted);
+    if own.predicted_interval.is_some() {
+        text += &format!(" ({})", ends(own.predicted_interval));
     }
+    if own.outside_band {
+        text += ", outside the observed band";
+    }
+    text
 }
 
 fn chance(q_value: Option<f64>) -> String {

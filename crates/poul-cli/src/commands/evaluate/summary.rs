@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use poul::evaluate::{Evaluation, Metrics};
 
-use super::{assigned, averages, checks};
+use super::{assigned, averages, checks, verdicts};
 use crate::number::{count, optional};
 use crate::table::{Table, shortened};
 
@@ -16,7 +16,10 @@ pub(super) fn summary(evaluation: &Evaluation) -> String {
     };
     let text = compared + &assigned::summary(evaluation) + &averages::summary(evaluation);
     // Nothing above it where policies were not compared one by one.
-    text.trim_start_matches('\n').to_owned() + &checks::summary(evaluation) + &notes(evaluation)
+    text.trim_start_matches('\n').to_owned()
+        + &checks::summary(evaluation)
+        + &notes(evaluation)
+        + &verdicts::summary(evaluation)
 }
 
 /// Policies one by one.
@@ -58,7 +61,7 @@ fn comparisons(evaluation: &Evaluation) -> String {
         row(&result.outcome, shortened(&result.policy), &result.metrics);
     }
     for pooled in evaluation.pooled.iter().filter(|pooled| pooled.policies.len() > 1) {
-        row(&pooled.outcome, format!("all {}", pooled.policies.len()), &pooled.metrics);
+        row(&pooled.outcome, format!("all {}, pooled", pooled.policies.len()), &pooled.metrics);
     }
     let against = evaluation.results.first().map_or("", |result| &result.against);
     let mut text = table.to_string();
