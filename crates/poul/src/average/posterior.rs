@@ -138,17 +138,17 @@ impl Posterior {
             .collect();
         let n_policies = (self.manifest.n_run as f64 - 1.0 - n_trend as f64).max(1.0);
         let n_units = self.manifest.n_clusters.map_or(f64::INFINITY, |n| (n as f64 - 1.0).max(1.0));
-        let estimate = |((delta, (by_noise, open)), rest): ((&Vec<f64>, &(Vec<f64>, Vec<f64>)), &f64)| {
-            let (noise, open) = (dot(by_noise, by_noise), dot(open, open) + rest);
+        let estimate = |target: usize| {
+            let (by_noise, open) = &parts[target];
+            let (noise, open) = (dot(by_noise, by_noise), dot(open, open) + contrasts.rest[target]);
             let variance = noise + open;
             let freedom = variance.powi(2) / (noise.powi(2) / n_units + open.powi(2) / n_policies);
-            AverageEstimate {
-                effect: dot(delta, &self.manifest.mean),
-                se: variance.sqrt(),
-                freedom: freedom.max(1.0),
-            }
+            let effect = dot(&contrasts.theta[target], &self.manifest.mean);
+            // A policy against itself has no error, and nothing to divide by.
+            let freedom = if freedom.is_nan() { f64::INFINITY } else { freedom.max(1.0) };
+            AverageEstimate { effect, se: variance.sqrt(), freedom }
         };
-        let estimates = contrasts.theta.iter().zip(&parts).zip(&contrasts.rest).map(estimate).collect();
+        let estimates = (0..targets.len()).map(estimate).collect();
         let covariance = joint.then(|| {
             let n = targets.len();
             let entry = |k: usize| {

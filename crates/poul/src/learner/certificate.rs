@@ -253,7 +253,8 @@ mod tests {
             Poul::new(outcomes, scales.clone(), 3, space, &params, vec![start(0), start(1)], None).unwrap();
         let all: Vec<usize> = (0..policies.len()).collect();
         let mixtures = poul.space().mixtures(&policies, &all).unwrap();
-        poul.canonicalise(&Population { x: &x, weight: None, mixtures: &mixtures, shares: &shares }).unwrap();
+        let population = Population { x: &x, weight: None, mixtures: &mixtures, shares: &shares };
+        poul.canonicalise(&population, None, &[]).unwrap();
 
         let d = params.model.effect_dim;
         let g: Vec<Vec<f32>> = (0..2)
