@@ -79,6 +79,20 @@ pub(crate) fn policies(model: &Model, files: &PolicyArgs) -> Result<(PolicySet, 
     Ok((policies, added))
 }
 
+/// The policy by name, or a combination of the factorial columns that nobody had.
+pub(crate) fn find(model: &Model, policies: &PolicySet, name: &str) -> Result<(PolicySet, usize)> {
+    if policies.index(name).is_some() || !model.is_factorial() {
+        return Ok((policies.clone(), policies.require(name)?));
+    }
+    // Any other policy will do to compare with: the combination is what is asked for.
+    let ask = |against: Option<&String>| {
+        Question { policies: vec![name.to_owned()], against: against.cloned() }.ask(policies, true)
+    };
+    let asked = ask(policies.names().first()).or_else(|_| ask(policies.names().last()))?;
+    let policy = asked.targets.first().copied().unwrap_or(asked.against);
+    Ok((asked.policies, policy))
+}
+
 /// How well the training data support each policy, for a person.
 fn support(answer: &Answer<'_>, shares: &[f64]) -> String {
     let mut table =

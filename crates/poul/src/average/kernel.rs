@@ -8,7 +8,8 @@ use std::cmp::Ordering;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::policy::{Mixture, PolicySet};
+use super::described::Described;
+use crate::policy::Mixture;
 
 /// The parts of a kernel.
 pub(super) const N_PARTS: usize = 3;
@@ -32,14 +33,14 @@ pub(super) struct Likeness {
 
 impl Likeness {
     /// Of the policies `rows` with the policies `cols`, all of one set.
-    pub(super) fn new(policies: &PolicySet, rows: &[usize], cols: &[usize]) -> Self {
+    pub(super) fn new(policies: &Described<'_>, rows: &[usize], cols: &[usize]) -> Self {
         let by_action = |policy: &usize| actions(policies, *policy);
         let of_rows: Vec<Vec<(u32, f64)>> = rows.iter().map(by_action).collect();
         let of_cols: Vec<Vec<(u32, f64)>> = cols.iter().map(by_action).collect();
         let of_row = |(row, own): (&usize, &Vec<(u32, f64)>)| -> Vec<[f64; 3]> {
             let one = |(col, other): (&usize, &Vec<(u32, f64)>)| {
                 let (atoms, distance) = compare(policies.mixture(*row), policies.mixture(*col));
-                [product(own, other), atoms, distance]
+                [product(policies, own, other), atoms, distance]
             };
             cols.iter().zip(&of_cols).map(one).collect()
         };
@@ -53,11 +54,11 @@ impl Likeness {
     }
 
     /// Each policy with itself.
-    pub(super) fn own(policies: &PolicySet, of: &[usize]) -> Self {
+    pub(super) fn own(policies: &Described<'_>, of: &[usize]) -> Self {
         let square = |mass: &[f64]| mass.iter().map(|mass| mass * mass).sum::<f64>();
         let by_action = |policy: &usize| {
             let own = actions(policies, *policy);
-            product(&own, &own)
+            product(policies, &own, &own)
         };
         Self {
             n_cols: 1,
@@ -91,7 +92,7 @@ impl Likeness {
 }
 
 /// The mass of each action over all contexts.
-fn actions(policies: &PolicySet, policy: usize) -> Vec<(u32, f64)> {
+fn actions(policies: &Described<'_>, policy: usize) -> Vec<(u32, f64)> {
     let Mixture { atoms, mass } = policies.mixture(policy);
     let mut own: Vec<(u32, f64)> =
         atoms.iter().zip(mass).map(|(atom, mass)| (policies.atoms()[*atom as usize].action, *mass)).collect();
@@ -107,7 +108,14 @@ fn actions(policies: &PolicySet, policy: usize) -> Vec<(u32, f64)> {
     own
 }
 
-fn product(a: &[(u32, f64)], b: &[(u32, f64)]) -> f64 {
+/// Σ over pairs of actions of their masses and of how alike they are.
+fn product(policies: &Described<'_>, a: &[(u32, f64)], b: &[(u32, f64)]) -> f64 {
+    if !policies.is_by_name() {
+        let with = |(action, mass): &(u32, f64)| {
+            b.iter().map(|(other, own)| own * policies.alike(*action, *other)).sum::<f64>() * mass
+        };
+        return a.iter().map(with).sum();
+    }
     let (mut i, mut j, mut sum) = (0, 0, 0.0);
     while i < a.len() && j < b.len() {
         match a[i].0.cmp(&b[j].0) {

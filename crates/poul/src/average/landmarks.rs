@@ -3,8 +3,8 @@
 //! They are taken one by one, each time the one of which the others tell least: the pivots of a Cholesky factor of the
 //! kernel (Fine and Scheinberg 2001). Policies that are told by others to rounding are left out, such as aliases.
 
+use super::described::Described;
 use super::kernel::{Kernel, Likeness};
-use crate::policy::PolicySet;
 
 /// What is left of a policy's variance, in units of the largest, below which the others tell all of it.
 const TOLD: f64 = 1e-7;
@@ -13,7 +13,7 @@ const MOST_CANDIDATES: usize = 2048;
 
 /// At most `most` of `candidates`, the first the best spread; in the order of policies.
 pub(super) fn landmarks(
-    policies: &PolicySet,
+    policies: &Described<'_>,
     candidates: &[usize],
     rows: &[usize],
     kernel: &Kernel,

@@ -8,9 +8,9 @@
 
 use rayon::prelude::*;
 
+use super::described::Described;
 use super::evidence::Arms;
 use super::kernel::{Kernel, Likeness, N_PARTS};
-use crate::policy::PolicySet;
 use crate::stats::{Cholesky, dot, minimise};
 
 /// Standard deviation of the prior of a variance's logarithm.
@@ -28,7 +28,7 @@ pub(super) const MANY: usize = 512;
 
 /// The kernel that explains the means of arms best. `trend` are the columns of X for each arm.
 pub(super) fn fit_kernel(
-    policies: &PolicySet,
+    policies: &Described<'_>,
     arms: &Arms,
     trend: &[Vec<f64>],
     landmarks: &[usize],
@@ -128,7 +128,7 @@ struct Products {
 }
 
 impl Problem {
-    fn exact(policies: &PolicySet, arms: &Arms, trend: &[Vec<f64>]) -> Self {
+    fn exact(policies: &Described<'_>, arms: &Arms, trend: &[Vec<f64>]) -> Self {
         let mut order: Vec<usize> = (0..arms.policy.len()).collect();
         order.sort_by_key(|arm| std::cmp::Reverse(arms.rows[*arm]));
         order.truncate(MOST_EXACT);
@@ -143,7 +143,7 @@ impl Problem {
     }
 
     fn through(
-        policies: &PolicySet,
+        policies: &Described<'_>,
         arms: &Arms,
         trend: &[Vec<f64>],
         landmarks: &[usize],

@@ -12,11 +12,13 @@
 //! | file | subject |
 //! |---|---|
 //! | `evidence` | mean residuals of policies, and their noise |
+//! | `described` | policies with the attributes of their actions |
 //! | `kernel` | how alike two policies are |
 //! | `landmarks` | the policies that stand for all, where there are many |
 //! | `likelihood` | how much policies differ, and along what |
 //! | `posterior` | averages and their errors for any policies |
 
+mod described;
 mod evidence;
 mod kernel;
 mod landmarks;

@@ -6,8 +6,11 @@
 //! covariance of ΦᵀD⁻¹e by the sums of clusters, and what the prior leaves open, M⁻¹ΛM⁻¹ and the variance of r.
 //! How much policies differ is itself known from a few of them: the second part counts as many degrees of freedom.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
+use super::described::{AttributeScales, Described, attribute_scales};
 use super::evidence::{Arms, ResidualRows};
 use super::kernel::{Kernel, Likeness};
 use super::landmarks::landmarks;
@@ -42,6 +45,9 @@ pub(crate) struct PosteriorManifest {
     kernel: Kernel,
     /// β, if there is one, then v.
     mean: Vec<f64>,
+    /// What attributes of actions are measured in.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    attributes: AttributeScales,
     /// Policies that were run.
     n_run: usize,
     /// Clusters; none where rows are independent.
@@ -56,6 +62,8 @@ impl Posterior {
         policies: &PolicySet,
         control: Option<usize>,
     ) -> Option<Self> {
+        let scales = attribute_scales(policies);
+        let policies = &Described::new(policies, &scales);
         let arms = rows.arms(outcome);
         let n_arms = arms.policy.len();
         if n_arms < 2 || arms.variance.iter().any(|variance| !(*variance > 0.0 && variance.is_finite())) {
@@ -103,6 +111,7 @@ impl Posterior {
                 dose_from: control.filter(|_| dose.is_some()).map(name),
                 kernel,
                 mean: pull[1..].to_vec(),
+                attributes: scales,
                 n_run: n_arms,
                 n_clusters: rows.cluster.map(|_| arms.n_units),
             },
@@ -119,6 +128,7 @@ impl Posterior {
         against: usize,
         joint: bool,
     ) -> Result<Averages> {
+        let policies = &Described::new(policies, &self.manifest.attributes);
         let contrasts = self.contrasts(policies, targets, against)?;
         let (n_theta, n_trend) = (self.manifest.mean.len(), self.n_trend());
         let wide = |values: &[f32]| -> Vec<f64> { values.iter().map(|value| f64::from(*value)).collect() };
@@ -205,7 +215,7 @@ impl Posterior {
         usize::from(self.manifest.dose_from.is_some())
     }
 
-    fn contrasts(&self, policies: &PolicySet, targets: &[usize], against: usize) -> Result<Contrasts> {
+    fn contrasts(&self, policies: &Described<'_>, targets: &[usize], against: usize) -> Result<Contrasts> {
         let place = |name: &String| policies.require(name);
         let chosen = self.manifest.landmarks.iter().map(place).collect::<Result<Vec<_>>>()?;
         let axes = Axes::new(policies, &chosen, self.manifest.kernel).ok_or_else(|| {
@@ -238,7 +248,7 @@ impl Posterior {
     /// The covariance of what landmarks do not tell.
     fn rest(
         &self,
-        policies: &PolicySet,
+        policies: &Described<'_>,
         targets: &[usize],
         against: usize,
         contrasts: &Contrasts,
@@ -278,14 +288,14 @@ struct Axes<'a> {
 }
 
 impl<'a> Axes<'a> {
-    fn new(policies: &PolicySet, landmarks: &'a [usize], kernel: Kernel) -> Option<Self> {
+    fn new(policies: &Described<'_>, landmarks: &'a [usize], kernel: Kernel) -> Option<Self> {
         let mut between = Likeness::new(policies, landmarks, landmarks).kernel(&kernel);
         add_jitter(&mut between, landmarks.len());
         Some(Self { landmarks, kernel, factor: Cholesky::new(between, landmarks.len())? })
     }
 
     /// The trend, then φ, of each policy, row after row.
-    fn basis(&self, policies: &PolicySet, of: &[usize], trend: &[Vec<f64>]) -> Vec<f64> {
+    fn basis(&self, policies: &Described<'_>, of: &[usize], trend: &[Vec<f64>]) -> Vec<f64> {
         let n = self.landmarks.len();
         let values = Likeness::new(policies, of, self.landmarks).kernel(&self.kernel);
         let mut basis = Vec::with_capacity(of.len() * (n + trend.len()));
@@ -300,7 +310,7 @@ impl<'a> Axes<'a> {
 }
 
 /// The share of its mixture that each policy moves away from `from`.
-fn doses(policies: &PolicySet, of: &[usize], from: usize) -> Vec<f64> {
+fn doses(policies: &Described<'_>, of: &[usize], from: usize) -> Vec<f64> {
     of.iter().map(|policy| 0.5 * policies.distance(*policy, from)).collect()
 }
 
@@ -310,7 +320,7 @@ fn has_spread(values: &[f64]) -> bool {
     most - least > 1e-6
 }
 
-fn choose_landmarks(policies: &PolicySet, arms: &Arms) -> Vec<usize> {
+fn choose_landmarks(policies: &Described<'_>, arms: &Arms) -> Vec<usize> {
     let most = match arms.policy.len() {
         n if n <= MANY => n,
         n if n <= VERY_MANY => LANDMARKS,

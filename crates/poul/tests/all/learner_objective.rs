@@ -208,7 +208,7 @@ fn minimum(delta: f64, centring: &str) -> Vec<f64> {
     let training = json!({
         "folds": 1, "epochs": 100, "patience": 0, "validation_share": 0.0, "batch_rows": 320, "gate_penalty": 0.0,
         "decay_g": 0.0, "decay_rho": 0.0, "decay_phi": 0.0, "decay_delta": 0.0, "learning_rate": 0.005,
-        "average": 0.99,
+        "average": 0.99, "calibrate": false,
     });
     world.effects(&world.train(model, training).unwrap(), 0)
 }

@@ -84,9 +84,16 @@ fn every_scenario_writes_its_files() {
     for (scenario, _) in scenarios() {
         let folder = tempfile::tempdir().unwrap();
         let summary = simulate(&small(scenario), folder.path());
-        let mut expected: BTreeSet<&str> =
-            ["README.md", "policies.toml", "test.parquet", "tiers.csv", "train.parquet", "truth.parquet"]
-                .into();
+        let mut expected: BTreeSet<&str> = [
+            "README.md",
+            "averages.csv",
+            "policies.toml",
+            "test.parquet",
+            "tiers.csv",
+            "train.parquet",
+            "truth.parquet",
+        ]
+        .into();
         match *scenario {
             "stratified" => expected.insert("strata.csv"),
             "observational" => expected.insert("truth_propensity.parquet"),

@@ -5,7 +5,7 @@ use poul::model::Model;
 use poul::validate::components;
 use poul::{Error, Progress, Result};
 
-use super::policies;
+use super::{find, policies};
 use crate::args::Effect;
 use crate::commands::print;
 use crate::number::{count, optional, percent};
@@ -26,7 +26,8 @@ pub(super) fn run(args: &Effect, model: &Model, terminal: &Terminal) -> Result<(
         return Err(Error::usage(format!("an interval of level {level}"))
             .hint("a level lies between 0 and 1, such as 0.9"));
     }
-    let found = components(model, &policies, policies.require(name)?, level, None)?;
+    let (policies, against) = find(model, &policies, name)?;
+    let found = components(model, &policies, against, level, None)?;
     found.notes.iter().for_each(|note| terminal.warn(note));
     if let Some(out) = &args.out {
         let n = found.write(out)?;

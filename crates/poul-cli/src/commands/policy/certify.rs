@@ -1,8 +1,6 @@
 //! `poul policy certify`: what a model can say of a policy before it is run.
 
-use poul::effect::Question;
 use poul::model::{Certificate, CertificateParams, Model, OutcomeBound};
-use poul::policy::PolicySet;
 use poul::{Error, Progress, Result};
 use serde_json::json;
 
@@ -25,7 +23,7 @@ pub(super) fn run(args: &PolicyCertify, terminal: &Terminal) -> Result<()> {
     }
     let mut certificates = Vec::with_capacity(names.len());
     for name in &names {
-        let (policies, policy) = find(&model, &policies, name)?;
+        let (policies, policy) = effect::find(&model, &policies, name)?;
         certificates.push(model.certify(&policies, policy, &params)?);
     }
     for certificate in &certificates {
@@ -33,20 +31,6 @@ pub(super) fn run(args: &PolicyCertify, terminal: &Terminal) -> Result<()> {
     }
     let text = || certificates.iter().map(text).collect::<Vec<_>>().join("\n");
     json.write(&json!({ "certificates": certificates }), text)
-}
-
-/// The policy by name, or a combination of the factorial columns that nobody had.
-fn find(model: &Model, policies: &PolicySet, name: &str) -> Result<(PolicySet, usize)> {
-    if policies.index(name).is_some() || !model.is_factorial() {
-        return Ok((policies.clone(), policies.require(name)?));
-    }
-    // Any other policy will do to compare with: the combination is what is asked for.
-    let ask = |against: Option<&String>| {
-        Question { policies: vec![name.to_owned()], against: against.cloned() }.ask(policies, true)
-    };
-    let asked = ask(policies.names().first()).or_else(|_| ask(policies.names().last()))?;
-    let policy = asked.targets.first().copied().unwrap_or(asked.against);
-    Ok((asked.policies, policy))
 }
 
 fn text(certificate: &Certificate) -> String {

@@ -20,7 +20,7 @@ fn effects(model: &Model, policies: &[&str]) -> Vec<f32> {
 fn saved() -> (Bench, Model) {
     let bench = Bench::new(json!({
         "model": { "members": 2, "hidden": [8] },
-        "training": { "folds": 1, "epochs": 3 },
+        "training": { "folds": 1, "epochs": 3, "calibrate": false },
     }));
     let model = bench.fit(false, &poul::Silent).unwrap();
     (bench, model)
