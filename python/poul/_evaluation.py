@@ -117,7 +117,8 @@ class Evaluation:
         and the doubly robust average differ; each where there is something to say.
         """
         verdicts: dict[str, Any] = self._document.get("verdicts", {})
-        return verdicts.get("outcomes", [])
+        found: list[dict[str, Any]] = verdicts.get("outcomes", [])
+        return found
 
     @property
     def conclusion(self) -> str:

@@ -133,8 +133,9 @@ class Scoring(Fitted):
     ) -> Any:
         """What switching one context of ``against`` (the control) to an action does to the average outcome.
 
-        In a conjoint these are the average marginal component effects. A frame of the ``kind`` asked for, with ``effect``, ``se``, an interval for each component alone (``lower``, ``upper``) and a band that holds all of an
-        outcome at once (``band_lower``, ``band_upper``).
+        In a conjoint these are the average marginal component effects. A frame of the ``kind`` asked for, with ``effect``,
+        ``se``, an interval for each component alone (``lower``, ``upper``) and a band that holds all of an outcome at once
+        (``band_lower``, ``band_upper``).
         """
         model = self._fitted()
         set_, _ = self._policies_beside(model, policies, None)

@@ -32,7 +32,7 @@ pub(super) struct Shape {
 /// Prints a table of shapes × outcomes × (run, rare, never run, components).
 pub(super) fn table(shapes: &[Shape], seeds: std::ops::RangeInclusive<u64>, whole: bool) -> Result<()> {
     println!(
-        "shape                     outcome  policies     n   error  simple  bias  spread  covered  width"
+        "shape                     outcome  policies     n   error   plain  bias  spread  covered  width"
     );
     for shape in shapes {
         let mut found: BTreeMap<(String, &'static str), Tally> = BTreeMap::new();

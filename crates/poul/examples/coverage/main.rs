@@ -10,6 +10,10 @@
 //!
 //! `nulls` instead prints worlds without any effect and without random assignment (see `nulls`): of `seeds` (10) tables of `rows`
 //! (8,000), how many intervals hold zero, what is found at q ≤ .1, and how often overlap fails; `world=2` runs the third alone.
+//!
+//! `averages` instead prints how well averages of policies are known that were run often, rarely or never (see `averages`), on
+//! worlds of the seeds from `first` (1) to `last` (3); `shape` is part of the name of the shapes to run, `rows` those of
+//! `ride-hailing` (50,000); `whole=1` does not cut stage 2 short.
 
 mod averages;
 mod counts;
@@ -44,17 +48,10 @@ fn main() -> Result<()> {
         .collect();
     let number = |key: &str, default: usize| given.get(key).copied().unwrap_or(default);
     if std::env::args().any(|arg| arg == "averages") {
-        let last = number("last", 3) as u64;
-        return averages::table(
-            &shapes(
-                number("rows", 0) as u64,
-                &std::env::args()
-                    .find_map(|arg| arg.strip_prefix("shape=").map(str::to_owned))
-                    .unwrap_or_default(),
-            ),
-            number("first", 1) as u64..=last,
-            number("whole", 0) > 0,
-        );
+        let only = std::env::args().find_map(|arg| arg.strip_prefix("shape=").map(str::to_owned));
+        let shapes = shapes(number("rows", 50_000) as u64, &only.unwrap_or_default());
+        let seeds = number("first", 1) as u64..=number("last", 3) as u64;
+        return averages::table(&shapes, seeds, number("whole", 0) > 0);
     }
     if std::env::args().any(|arg| arg == "nulls") {
         return nulls::run(number("seeds", 10) as u64, number("rows", 8_000), given.get("world").copied());
@@ -121,7 +118,7 @@ fn shapes(rows: u64, only: &str) -> Vec<averages::Shape> {
             scenario: "ride-hailing",
             sizes: None,
             noise: None,
-            ..shape("ride-hailing", if rows > 0 { rows } else { 50_000 }, 40, (8, 18, 3), 0.0)
+            ..shape("ride-hailing", rows, 40, (8, 18, 3), 0.0)
         },
     ];
     shapes.into_iter().filter(|shape| shape.name.contains(only)).collect()
