@@ -137,6 +137,8 @@ class Scoring(Fitted):
         ``se``, an interval for each component alone (``lower``, ``upper``) and a band that holds all of an outcome at once
         (``band_lower``, ``band_upper``).
         """
+        if not 0 < interval < 1:
+            raise UsageError(f"an interval of level {interval}", "a level lies between 0 and 1, such as 0.9")
         model = self._fitted()
         set_, _ = self._policies_beside(model, policies, None)
         found = model.components(set_, None if against is None else policy_name(against), interval)

@@ -45,6 +45,8 @@ def test_components_are_averages_of_one_switch(model: poul.Poul) -> None:
     assert (wider["upper"].dropna() >= frame["upper"].dropna()).all()
     with pytest.raises(poul.PoulError):
         model.components(against="nobody")
+    with pytest.raises(poul.PoulError):
+        model.components(interval=2)
 
 
 def test_ate_has_an_interval_with_and_without_rows() -> None:
