@@ -90,7 +90,7 @@ class Evaluation:
 
         A row for each outcome and policy over all rows (`by` and `group` are missing there), by quantile of the predicted
         effect, and by each column asked for: the effect, its standard error, its interval (`lower`, `upper`), the band of
-        all comparisons at once (`band_lower`, `band_upper`), p- and q-values, and the mean predicted effect. In observational
+        all comparisons at once (`band_lower`, `band_upper`), p- and q-values, the mean predicted effect and whether it lies outside the band (`outside_band`). In observational
         designs also the rows averaged over (`population`), the share of rows left out for want of overlap
         (`share_without_overlap`), what the policy's rows are worth (`effective_rows`), and how many times something unobserved
         would have to change the odds of getting the policy for the effect to vanish (`vanishes_at`).

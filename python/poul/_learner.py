@@ -30,6 +30,8 @@ class Learner(Fitting, Scoring):
         The learner: see :func:`poul.learners`.
     outcomes
         What happened: one or more columns.
+    auxiliary
+        Outcomes that only teach who responds (visits, opens); their effects are not told.
     control
         The policy that others are compared with. Default: `control`, where there is such a policy.
     treatment, treatment_columns
@@ -66,6 +68,7 @@ class Learner(Fitting, Scoring):
         name: str,
         *,
         outcomes: str | Sequence[str] | None = None,
+        auxiliary: str | Sequence[str] | None = None,
         control: Policy | None = None,
         treatment: str | None = None,
         treatment_columns: Sequence[str] | None = None,
@@ -92,6 +95,7 @@ class Learner(Fitting, Scoring):
     ) -> None:
         self.name = name
         self.outcomes = outcomes
+        self.auxiliary = auxiliary
         self.control = control
         self.treatment = treatment
         self.treatment_columns = treatment_columns
@@ -219,6 +223,7 @@ class Poul(Learner):
         self,
         *,
         outcomes: str | Sequence[str] | None = None,
+        auxiliary: str | Sequence[str] | None = None,
         control: Policy | None = None,
         treatment: str | None = None,
         treatment_columns: Sequence[str] | None = None,
@@ -246,6 +251,7 @@ class Poul(Learner):
         super().__init__(
             "poul",
             outcomes=outcomes,
+            auxiliary=auxiliary,
             control=control,
             treatment=treatment,
             treatment_columns=treatment_columns,

@@ -18,6 +18,7 @@ class Parameters:
 
     name: str
     outcomes: str | Sequence[str] | None
+    auxiliary: str | Sequence[str] | None
     control: Policy | None
     treatment: str | None
     treatment_columns: Sequence[str] | None

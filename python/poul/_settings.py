@@ -17,6 +17,7 @@ Design = Literal["randomized", "stratified", "observational"]
 #: Roles of columns; ``outcomes`` is ``outcome`` in ``poul.toml``.
 ROLES = (
     "outcomes",
+    "auxiliary",
     "control",
     "treatment",
     "treatment_columns",
@@ -47,6 +48,7 @@ class PoulSettings(TypedDict, total=False):
     lipschitz: float
     dropout: float
     shared_treatment_net: bool
+    shared_gain: bool
     centring: Literal["auto", "exact", "sampled", "mixture", "running-mean", "none"]
     centring_draws: int
     loss: Literal["squared", "logistic"]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use poul::evaluate::{AverageEffect, Interval};
 use pyo3::prelude::*;
 
@@ -29,6 +29,7 @@ fn table(averages: &[AverageEffect]) -> Result<RecordBatch, arrow_schema::ArrowE
     let numbers = |of: fn(&AverageEffect) -> Option<f64>| -> ArrayRef {
         Arc::new(averages.iter().map(of).collect::<Float64Array>())
     };
+    let outside = averages.iter().map(|own| Some(own.outside_band));
     let notes = averages.iter().map(|own| Some(own.notes.join("; ")));
     RecordBatch::try_from_iter_with_nullable([
         ("outcome", texts(|own| Some(&own.outcome)), false),
@@ -50,6 +51,7 @@ fn table(averages: &[AverageEffect]) -> Result<RecordBatch, arrow_schema::ArrowE
         ("predicted", numbers(|own| own.predicted), true),
         ("predicted_lower", numbers(|own| lower(own.predicted_interval)), true),
         ("predicted_upper", numbers(|own| upper(own.predicted_interval)), true),
+        ("outside_band", Arc::new(outside.collect::<BooleanArray>()) as ArrayRef, false),
         ("population", texts(|own| own.population.as_deref()), true),
         ("share_without_overlap", numbers(|own| own.share_without_overlap), true),
         ("effective_rows", numbers(|own| own.effective_rows), true),

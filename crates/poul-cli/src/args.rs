@@ -88,6 +88,9 @@ pub(crate) struct RoleArgs {
     /// Outcome column (repeatable)
     #[arg(long, value_name = "COL", value_delimiter = ',')]
     pub(crate) outcome: Vec<String>,
+    /// Outcomes that only teach who responds (visits, opens); their effects are not told
+    #[arg(long, value_name = "COL,…", value_delimiter = ',')]
+    pub(crate) auxiliary: Vec<String>,
     /// The policy that others are compared with [default: control]
     #[arg(long, value_name = "NAME")]
     pub(crate) control: Option<String>,

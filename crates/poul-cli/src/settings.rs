@@ -81,6 +81,7 @@ impl DataSettings {
         take(&mut roles.population, &args.population);
         take(&mut roles.time, &args.time);
         take_all(&mut roles.outcome, &args.outcome);
+        take_all(&mut roles.auxiliary, &args.auxiliary);
         take_all(&mut roles.features, &args.features);
         take_all(&mut roles.exclude, &args.exclude);
         take_all(&mut roles.id, &args.id);

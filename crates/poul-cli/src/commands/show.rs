@@ -53,6 +53,7 @@ fn summary(manifest: &Manifest) -> String {
         outcomes.row([outcome.name.clone(), significant(outcome.mean), significant(outcome.sd)]);
     }
     text += &format!("\n{outcomes}\n{}", policies(manifest));
+    text += &shared(manifest).unwrap_or_default();
     text += &geometry(&manifest.model).unwrap_or_default();
     let settings = &manifest.settings;
     if let Some(preset) = &settings.preset {
@@ -81,6 +82,31 @@ fn policies(manifest: &Manifest) -> String {
     format!(
         "{n} policies ({run} run) over {contexts} contexts and {actions} actions ({atoms} atoms)\n{table}"
     )
+}
+
+/// What each outcome has taken of the predicted differences between users in every outcome; nothing where each stands for
+/// itself.
+fn shared(manifest: &Manifest) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Shared {
+        learned: Vec<String>,
+        scales: Vec<f64>,
+        loadings: Vec<Vec<f64>>,
+    }
+    let Shared { learned, scales, loadings } =
+        Deserialize::deserialize(manifest.model.get("shared")?).ok()?;
+    let scale_of = |name: &String| learned.iter().position(|own| own == name).map(|place| scales[place]);
+    let mut table = Table::new(["differences in"]).with(learned.iter().map(|name| format!("of {name}")));
+    for (outcome, loadings) in manifest.outcomes.iter().zip(&loadings) {
+        let unit = scale_of(&outcome.name)?;
+        let taken = |(loading, scale): (&f64, &f64)| match *loading {
+            0.0 => "0".to_owned(),
+            loading => significant(loading * unit / scale),
+        };
+        let cells = loadings.iter().zip(&scales).map(taken);
+        table.row_with([outcome.name.clone()], cells);
+    }
+    Some(format!("\n{table}for each unit of the predicted effect, in the units of the outcomes\n"))
 }
 
 /// The axes of h, and the constants of |τ(x; t, t′)| ≤ ‖g(x)‖·L_ρ·B_φ·d_Π(t, t′); nothing for learners without them.

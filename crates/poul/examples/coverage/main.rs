@@ -11,11 +11,15 @@
 //! `nulls` instead prints worlds without any effect and without random assignment (see `nulls`): of `seeds` (10) tables of `rows`
 //! (8,000), how many intervals hold zero, what is found at q ≤ .1, and how often overlap fails; `world=2` runs the third alone.
 //!
+//! `components` instead prints how often intervals of components hold the truth, on worlds of the seeds from `first` (1) to
+//! `last` (4).
+//!
 //! `averages` instead prints how well averages of policies are known that were run often, rarely or never (see `averages`), on
 //! worlds of the seeds from `first` (1) to `last` (3); `shape` is part of the name of the shapes to run, `rows` those of
 //! `ride-hailing` (50,000); `whole=1` does not cut stage 2 short.
 
 mod averages;
+mod components;
 mod counts;
 mod nulls;
 
@@ -52,6 +56,9 @@ fn main() -> Result<()> {
         let shapes = shapes(number("rows", 50_000) as u64, &only.unwrap_or_default());
         let seeds = number("first", 1) as u64..=number("last", 3) as u64;
         return averages::table(&shapes, seeds, number("whole", 0) > 0);
+    }
+    if std::env::args().any(|arg| arg == "components") {
+        return components::table(number("first", 1) as u64..=number("last", 4) as u64);
     }
     if std::env::args().any(|arg| arg == "nulls") {
         return nulls::run(number("seeds", 10) as u64, number("rows", 8_000), given.get("world").copied());

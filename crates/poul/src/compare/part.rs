@@ -56,6 +56,7 @@ impl Table {
         Part {
             policy: pick(&self.policy, &rows),
             outcomes: data.outcomes.iter().map(floats).collect(),
+            auxiliary: data.auxiliary.iter().map(floats).collect(),
             predictions: data.predictions.iter().map(|(of, values)| (*of, pick(values, &rows))).collect(),
             weight: data.weight.as_ref().map(floats),
             cluster: data.cluster.as_ref().map(|codes| renumbered(&pick(codes, &rows))),
@@ -93,6 +94,7 @@ pub(crate) struct Part {
     pub(crate) rows: Vec<u32>,
     pub(crate) policy: Vec<u32>,
     pub(crate) outcomes: Vec<Vec<f64>>,
+    pub(crate) auxiliary: Vec<Vec<f64>>,
     pub(crate) predictions: Vec<(usize, Vec<f64>)>,
     pub(crate) weight: Option<Vec<f64>>,
     pub(crate) cluster: Option<Vec<u32>>,
@@ -139,6 +141,9 @@ impl Part {
             outcome.values = &self.outcomes[idx];
             let own = self.predictions.iter().find(|(of, _)| *of == idx);
             outcome.prediction = own.map(|(_, values)| values.as_slice());
+        }
+        for (outcome, values) in data.auxiliary.iter_mut().zip(&self.auxiliary) {
+            outcome.values = values;
         }
         for (given, values) in data.propensity.iter_mut().zip(&self.propensity) {
             given.values = values;

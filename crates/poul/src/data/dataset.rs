@@ -31,6 +31,10 @@ pub struct Dataset {
     pub outcome_names: Vec<String>,
     /// For each outcome, its values, all finite.
     pub outcomes: Vec<Vec<f64>>,
+    /// The names of the outcomes that are only there to teach.
+    pub auxiliary_names: Vec<String>,
+    /// For each of them, its values, all finite.
+    pub auxiliary: Vec<Vec<f64>>,
     /// Weights, finite and ≥ 0, not all 0.
     pub weight: Option<Vec<f64>>,
     /// Codes into `cluster_labels`.
@@ -87,6 +91,7 @@ impl Dataset {
         progress.finish();
         unchanged(source, &fingerprint)?;
         let (treatment_labels, cluster_labels, stratum_labels) = reader.into_labels();
+        let auxiliary = parts.outcomes.split_off(columns.outcomes.len());
         Ok(Self {
             rows: parts.rows,
             x: x.finish()?,
@@ -95,6 +100,8 @@ impl Dataset {
             treatment_labels,
             outcome_names: columns.outcomes.clone(),
             outcomes: parts.outcomes,
+            auxiliary_names: columns.auxiliary.clone(),
+            auxiliary,
             weight: parts.weight,
             cluster: parts.cluster,
             cluster_labels,
@@ -162,7 +169,7 @@ impl Parts {
         Self {
             rows: Vec::new(),
             treatment: vec![Vec::new(); columns.treatment.len()],
-            outcomes: vec![Vec::new(); columns.outcomes.len()],
+            outcomes: vec![Vec::new(); columns.outcomes.len() + columns.auxiliary.len()],
             weight: columns.weight.as_ref().map(|_| Vec::new()),
             cluster: columns.cluster.as_ref().map(|_| Vec::new()),
             stratum: columns.stratum.as_ref().map(|_| Vec::new()),

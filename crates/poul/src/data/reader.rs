@@ -48,7 +48,7 @@ pub struct Batch {
     pub features: Vec<ArrayRef>,
     /// For each treatment column, codes into [`RowReader::labels`].
     pub treatment: Vec<Vec<u32>>,
-    /// For each outcome, its values, all finite.
+    /// For each outcome, and then for each auxiliary one, its values, all finite.
     pub outcomes: Vec<Vec<f64>>,
     /// Weights, finite and ≥ 0.
     pub weight: Option<Vec<f64>>,
@@ -87,7 +87,12 @@ impl RowReader {
             treatment_labels: vec![Labels::new(); columns.treatment.len()],
             cluster_labels: Labels::new(),
             stratum_labels: Labels::new(),
-            outcome_checks: columns.outcomes.iter().map(|name| OutcomeCheck::new(name)).collect(),
+            outcome_checks: columns
+                .outcomes
+                .iter()
+                .chain(&columns.auxiliary)
+                .map(|name| OutcomeCheck::new(name))
+                .collect(),
             columns: columns.clone(),
             any_weight: false,
             n_read: 0,
@@ -197,8 +202,8 @@ impl RowReader {
         let stratum = columns.stratum.as_ref();
         let stratum =
             stratum.map(|name| code_column("stratum", name, &mut self.stratum_labels)).transpose()?;
-        let mut outcomes = Vec::with_capacity(columns.outcomes.len());
-        for (name, check) in columns.outcomes.iter().zip(&mut self.outcome_checks) {
+        let mut outcomes = Vec::with_capacity(self.outcome_checks.len());
+        for (name, check) in columns.outcomes.iter().chain(&columns.auxiliary).zip(&mut self.outcome_checks) {
             let values = number_column(name)?;
             check.check(&values, &place)?;
             outcomes.push(values);

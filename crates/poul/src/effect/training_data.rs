@@ -23,6 +23,8 @@ pub struct TrainingData<'a> {
     pub policy: &'a [u32],
     /// The outcomes, at least one.
     pub outcomes: Vec<OutcomeColumn<'a>>,
+    /// Outcomes whose effects are not asked for, from which those of the others may learn. Default: none.
+    pub auxiliary: Vec<OutcomeColumn<'a>>,
     /// Sample weights. Default: all 1.
     pub weight: Option<&'a [f64]>,
     /// Rows of one cluster are folded together. Default: each row for itself.
@@ -97,6 +99,7 @@ impl<'a> TrainingData<'a> {
             policies,
             policy,
             outcomes,
+            auxiliary: Vec::new(),
             weight: None,
             cluster: None,
             stratum: None,
@@ -128,6 +131,8 @@ impl<'a> TrainingData<'a> {
         let outcomes = dataset.outcome_names.iter().zip(&dataset.outcomes).enumerate();
         let outcomes =
             outcomes.map(|(idx, (name, values))| OutcomeColumn { name, values, prediction: prediction(idx) });
+        let auxiliary = dataset.auxiliary_names.iter().zip(&dataset.auxiliary);
+        let auxiliary = auxiliary.map(|(name, values)| OutcomeColumn { name, values, prediction: None });
         let mut propensity = Vec::with_capacity(dataset.propensity.len());
         for (column, values) in dataset.propensity_columns.iter().zip(&dataset.propensity) {
             let policy = policies.index(&column.policy).ok_or_else(|| {
@@ -142,6 +147,7 @@ impl<'a> TrainingData<'a> {
             policies,
             policy,
             outcomes: outcomes.collect(),
+            auxiliary: auxiliary.collect(),
             weight: dataset.weight.as_deref(),
             cluster: dataset.cluster.as_deref(),
             stratum: dataset.stratum.as_deref(),
@@ -185,7 +191,7 @@ impl<'a> TrainingData<'a> {
             return Err(Error::input(what)
                 .hint("an effect needs two policies; check the treatment column and the population filter"));
         }
-        for outcome in &self.outcomes {
+        for outcome in self.outcomes.iter().chain(&self.auxiliary) {
             self.check_outcome(outcome)?;
         }
         if let Some(control) = self.control
@@ -214,7 +220,8 @@ impl<'a> TrainingData<'a> {
             ("strata", optional(self.stratum.map(<[_]>::len))),
             ("row numbers", optional(self.rows.map(<[_]>::len))),
         ];
-        lengths.extend(self.outcomes.iter().map(|outcome| ("outcomes", outcome.values.len())));
+        let outcomes = self.outcomes.iter().chain(&self.auxiliary);
+        lengths.extend(outcomes.map(|outcome| ("outcomes", outcome.values.len())));
         let predictions = self.outcomes.iter().filter_map(|outcome| outcome.prediction);
         lengths.extend(predictions.map(|values| ("predictions", values.len())));
         lengths.extend(self.propensity.iter().map(|given| ("propensities", given.values.len())));
@@ -303,7 +310,20 @@ pub struct ValidTrainingData<'a> {
     policy_mass: Vec<f64>,
 }
 
-impl ValidTrainingData<'_> {
+impl<'a> ValidTrainingData<'a> {
+    /// The same rows with other outcomes: those named by `order`, which counts `outcomes`, then `auxiliary`.
+    pub(crate) fn with_outcomes(&self, order: &[usize]) -> Self {
+        let all: Vec<OutcomeColumn<'a>> =
+            self.data.outcomes.iter().chain(&self.data.auxiliary).copied().collect();
+        let mut data = self.data.clone();
+        data.outcomes = order.iter().map(|idx| all[*idx]).collect();
+        data.auxiliary = Vec::new();
+        for rows in &mut data.baseline {
+            rows.outcomes = order.iter().map(|idx| rows.outcomes[*idx]).collect();
+        }
+        Self { data, policy_rows: self.policy_rows.clone(), policy_mass: self.policy_mass.clone() }
+    }
+
     /// How many rows there are.
     pub fn n_rows(&self) -> usize {
         self.data.policy.len()

@@ -1,7 +1,9 @@
 //! What is left in an arm's residuals, explained by features: c_t(x), a ridge under weights 1/π, out of fold.
 //!
-//! The ridge sees every feature as a broken line (hinges at its quartiles) beside m̂ and the log of π̂, so that what
-//! is confounded by a smooth function of one feature, or of what the nuisances found, is taken out to first order.
+//! The ridge sees every feature as a broken line (hinges at its quantiles) beside m̂ and the log of π̂, so that what
+//! is confounded by a smooth function of one feature, or of what the nuisances found, is taken out to first order. Where
+//! features are few they have many hinges, some of them far out: networks that stop early flatten waves and tails, and it
+//! is in the tails that an arm's few rows weigh most.
 
 use rayon::prelude::*;
 
@@ -9,10 +11,17 @@ use crate::net::RowSource;
 use crate::nuisance::{Folds, Propensity, cross_fit_ridge};
 use crate::{Result, Silent};
 
-/// Hinges of a feature are at its quartiles.
-const HINGES: usize = 3;
-/// Rows that quartiles are taken from, evenly spaced.
-const QUARTILE_ROWS: usize = 1 << 14;
+/// Hinges of a feature, in sixteenths of its rows from below: the most that the columns allow.
+const HINGES: [&[f64]; 3] = [
+    &[
+        0.06, 0.32, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 15.68,
+        15.94,
+    ],
+    &[0.32, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 15.68],
+    &[4.0, 8.0, 12.0],
+];
+/// Rows that quantiles are taken from, evenly spaced.
+const QUANTILE_ROWS: usize = 1 << 14;
 /// Beyond so many columns features are taken as they are: the ridge's cost grows with their square.
 const MOST_COLUMNS: usize = 512;
 /// The propensity's floor, before its logarithm is taken.
@@ -67,23 +76,24 @@ impl<'a> Basis<'a> {
         arms: &'a [usize],
     ) -> Self {
         let propensity = matches!(propensity, Propensity::Rows(_)).then_some(propensity);
-        let is_narrow = x.n_cols() * (1 + HINGES) <= MOST_COLUMNS;
-        let hinges = if is_narrow { hinges(x) } else { Vec::new() };
+        let fits = |places: &&&[f64]| x.n_cols() * (1 + places.len()) <= MOST_COLUMNS;
+        let hinges = HINGES.iter().find(fits).map_or_else(Vec::new, |places| hinges(x, places));
         Self { x, hinges, prediction, propensity, n_policies, arms }
     }
 }
 
-/// Quartiles of every feature that has more values than two.
-fn hinges(x: &dyn RowSource) -> Vec<(usize, f32)> {
+/// Quantiles of every feature that has more values than two.
+fn hinges(x: &dyn RowSource, sixteenths: &[f64]) -> Vec<(usize, f32)> {
     let (n_rows, n_x) = (x.n_rows(), x.n_cols());
-    let rows: Vec<u32> = (0..n_rows as u32).step_by(n_rows.div_ceil(QUARTILE_ROWS).max(1)).collect();
+    let rows: Vec<u32> = (0..n_rows as u32).step_by(n_rows.div_ceil(QUANTILE_ROWS).max(1)).collect();
     let mut values = vec![0.0; rows.len() * n_x];
     x.copy_rows(&rows, &mut values);
     let of_feature = |feature: usize| {
         let mut own: Vec<f32> = values.iter().skip(feature).step_by(n_x).copied().collect();
         own.sort_by(f32::total_cmp);
         let n = own.len();
-        let mut places: Vec<f32> = (1..=HINGES).map(|k| own[k * (n - 1) / (HINGES + 1)]).collect();
+        let place = |part: &f64| own[(part / 16.0 * (n - 1) as f64) as usize];
+        let mut places: Vec<f32> = sixteenths.iter().map(place).collect();
         places.dedup();
         // A hinge at the lowest value is the feature itself, one at the highest is nothing.
         places.retain(|place| *place > own[0] && *place < own[n - 1]);

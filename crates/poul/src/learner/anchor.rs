@@ -37,13 +37,14 @@ pub(super) struct AnchorManifest {
     average: PosteriorManifest,
 }
 
-/// The averages of every outcome; none where one of them cannot be told.
+/// The averages of some outcomes; none where one of them cannot be told.
 pub(super) fn averages(
     rows: &ResidualRows<'_>,
+    outcomes: &[usize],
     policies: &PolicySet,
     control: Option<usize>,
 ) -> Option<Vec<Posterior>> {
-    (0..rows.n_outcomes).map(|outcome| Posterior::fit(rows, outcome, policies, control)).collect()
+    outcomes.iter().map(|outcome| Posterior::fit(rows, *outcome, policies, control)).collect()
 }
 
 /// Anchors of members in their final axes.
@@ -55,7 +56,7 @@ pub(super) fn anchors(
     members: &[Vec<f32>],
     (x, weight): (&dyn RowSource, Option<&[f32]>),
 ) -> Result<Vec<Anchor>> {
-    let (d, n_outcomes) = (network.width(), network.g.len());
+    let (d, n_outcomes) = (network.width(), network.n_outcomes());
     let n_rows = x.n_rows();
     let n_sample = n_rows.min(MOST_ROWS);
     let rows: Vec<u32> = (0..n_sample).map(|i| (i * n_rows / n_sample) as u32).collect();

@@ -154,7 +154,7 @@ impl Sample<'_> {
         layout: &Layout,
         weights: &[f32],
     ) -> Result<(Vec<f64>, Vec<f64>)> {
-        let (d, n_outcomes) = (network.width(), network.g.len());
+        let (d, n_outcomes) = (network.width(), network.n_outcomes());
         let Population { x, weight, .. } = self.population;
         let some = SomeRows { x: *x, rows: self.rows };
         let g = predict(layout, weights, network, &some, d * n_outcomes, 0)?;

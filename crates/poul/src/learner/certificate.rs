@@ -250,7 +250,8 @@ mod tests {
         let outcomes = vec!["gmv".to_owned(), "cost".to_owned()];
         let scales = vec![20.0, 0.5];
         let mut poul =
-            Poul::new(outcomes, scales.clone(), 3, space, &params, vec![start(0), start(1)], None).unwrap();
+            Poul::new(outcomes, scales.clone(), 3, space, &params, vec![start(0), start(1)], None, None)
+                .unwrap();
         let all: Vec<usize> = (0..policies.len()).collect();
         let mixtures = poul.space().mixtures(&policies, &all).unwrap();
         let population = Population { x: &x, weight: None, mixtures: &mixtures, shares: &shares };

@@ -124,7 +124,10 @@ pub(super) fn fit(
     let slopes = match problem.phases.last() {
         Some(phase) if settings.calibrate => {
             let validation = Validation::new(&parts, 0, weights.len(), phase);
-            slopes(&training, &layout, &weights, problem.x, &validation)?
+            {
+                let is_shared = params.model.shared_gain && params.model.shared_treatment_net;
+                slopes(&training, &layout, &weights, problem.x, &validation, is_shared)?
+            }
         }
         _ => Vec::new(),
     };

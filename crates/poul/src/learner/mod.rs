@@ -17,7 +17,8 @@
 //! | `logistic`, `baseline_net` | 0/1 outcomes, and the logit under the mean policy |
 //! | `fit` | stage 2: the training of an ensemble |
 //! | `held_out` | the rows that each member is not taught |
-//! | `calibration` | the size of effects by held-out rows |
+//! | `calibration`, `slope_posterior` | the size of effects by held-out rows, and what outcomes take from each other |
+//! | `shared_gains` | outcomes in the order that they are learned in, and what they take from each other |
 //! | `anchor` | effects of rows around the averages of policies |
 //! | `halves` | members on complementary halves of the rows |
 //! | `phases` | stage 2 on one population after the other |
@@ -58,6 +59,8 @@ mod preset;
 mod r_loss;
 mod rho;
 mod scorer;
+mod shared_gains;
+mod slope_posterior;
 mod space;
 mod stage;
 mod train;

@@ -90,6 +90,8 @@ pub(super) fn folds(data: &ValidTrainingData<'_>, n_folds: usize, seed: Seed) ->
     Folds::deal(data.n_rows(), data.cluster, n_folds, seed.child("folds"))
 }
 
+/// Outcomes are taken in the order of their names, so that the order in which they are given changes nothing; what comes out
+/// is in the order given, but for the models.
 pub(super) fn out_of_fold(
     data: &ValidTrainingData<'_>,
     weight: Option<&[f32]>,
@@ -99,10 +101,26 @@ pub(super) fn out_of_fold(
     seed: Seed,
     progress: &dyn Progress,
 ) -> Result<Residuals> {
+    let mut order: Vec<usize> = (0..data.outcomes.len()).collect();
+    order.sort_by_key(|idx| data.outcomes[*idx].name);
+    let data = &data.with_outcomes(&order);
     let scaled = Scaled::new(data, loss);
-    let outcome = fit_m(data, &scaled, weight, folds, params, loss, seed, progress)?;
-    let values = scaled.values.iter().zip(&outcome.predicted).map(|(y, m)| y - m).collect();
-    Ok(Residuals { values, scales: scaled.scales, outcome })
+    let mut outcome = fit_m(data, &scaled, weight, folds, params, loss, seed, progress)?;
+    let mut values: Vec<f32> = scaled.values.iter().zip(&outcome.predicted).map(|(y, m)| y - m).collect();
+    let mut scales = scaled.scales;
+    if !order.is_sorted() {
+        let place = |idx: usize| order.iter().position(|own| *own == idx).unwrap_or(idx);
+        let places: Vec<usize> = (0..order.len()).map(place).collect();
+        for values in [&mut values, &mut outcome.predicted] {
+            for row in values.chunks_exact_mut(places.len()) {
+                let own: Vec<f32> = places.iter().map(|place| row[*place]).collect();
+                row.copy_from_slice(&own);
+            }
+        }
+        scales = places.iter().map(|place| scales[*place]).collect();
+        outcome.r2 = places.iter().map(|place| outcome.r2[*place]).collect();
+    }
+    Ok(Residuals { values, scales, outcome })
 }
 
 /// Outcomes in standard units, row-major: the experiment's units, for baseline rows too.

@@ -117,7 +117,7 @@ impl Training<'_> {
     }
 
     /// What a row and outcome counts by its noise.
-    fn by_noise(&self, place: usize) -> f64 {
+    pub(super) fn by_noise(&self, place: usize) -> f64 {
         self.precision.map_or(1.0, |precision| f64::from(precision[place]).powi(2))
     }
 

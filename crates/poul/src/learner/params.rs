@@ -103,6 +103,9 @@ pub struct ModelParams {
     pub dropout: f32,
     /// Whether all outcomes share one treatment net h; otherwise each has its own. Default true.
     pub shared_treatment_net: bool,
+    /// Whether outcomes learn from each other who responds: g of an outcome takes of the others' what held-out rows bear out.
+    /// Only with `shared_treatment_net` and under the squared loss. Default true.
+    pub shared_gain: bool,
     /// Centring of h. Default `auto`.
     pub centring: Centring,
     /// Policies drawn in a step for `sampled` centring. Where π depends on the row, every row draws an eighth as many,
@@ -131,6 +134,7 @@ impl Default for ModelParams {
             lipschitz: 0.0,
             dropout: 0.2,
             shared_treatment_net: true,
+            shared_gain: true,
             centring: Centring::Auto,
             centring_draws: 64,
             loss: Loss::Squared,

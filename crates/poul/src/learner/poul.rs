@@ -9,6 +9,7 @@ use super::canonical::{Geometry, Population};
 use super::certificate::gain_deciles;
 use super::params::{Embedding, Loss, MemberRows, ModelParams, Params, TrainingParams, ValidParams};
 use super::scorer::{Link, PoulScorer};
+use super::shared_gains::SharedGains;
 use super::space::{Mixtures, TreatmentSpace};
 use super::treatment_net::TreatmentNet;
 use super::uplift_net::UpliftNet;
@@ -55,10 +56,14 @@ struct Manifest {
     /// By outcome; none in older models.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     anchors: Vec<AnchorManifest>,
+    /// What outcomes take from each other; none in older models, and where each has its own g alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    shared: Option<SharedGains>,
 }
 
 impl Poul {
     /// Members with these weights.
+    #[expect(clippy::too_many_arguments, reason = "the parts of a model, each given once")]
     pub(super) fn new(
         outcomes: Vec<String>,
         scales: Vec<f64>,
@@ -67,6 +72,7 @@ impl Poul {
         params: &ValidParams,
         weights: Vec<Vec<f32>>,
         baseline: Option<OutcomeModels>,
+        shared: Option<SharedGains>,
     ) -> Result<Self> {
         let (model, training) = (params.model.clone(), params.training.clone());
         let stored = baseline.as_ref().map(OutcomeModels::manifest);
@@ -82,9 +88,13 @@ impl Poul {
             geometry,
             gains,
             anchors: Vec::new(),
+            shared,
         };
-        let (network, layout, _) =
-            UpliftNet::new(n_features, manifest.outcomes.len(), &manifest.space, params)?;
+        let n_gains = manifest.shared.as_ref().map_or(manifest.outcomes.len(), |own| own.learned.len());
+        let (mut network, layout, _) = UpliftNet::new(n_features, n_gains, &manifest.space, params)?;
+        if let Some(shared) = &manifest.shared {
+            network.loadings = shared.loadings.clone();
+        }
         Ok(Self { manifest, network, layout, weights, baseline, anchors: Vec::new() })
     }
 
@@ -95,9 +105,12 @@ impl Poul {
             serde_json::from_value(manifest).map_err(|error| damaged(error.to_string()))?;
         let params = Params { model: manifest.model.clone(), training: manifest.training.clone() };
         let params = params.check().map_err(|error| damaged(error.to_string()))?;
-        let Manifest { outcomes, scales, n_features, space, baseline, geometry, gains, anchors, .. } =
-            manifest;
-        let consistent = scales.len() == outcomes.len() && space.is_consistent();
+        let Manifest {
+            outcomes, scales, n_features, space, baseline, geometry, gains, anchors, shared, ..
+        } = manifest;
+        let consistent = scales.len() == outcomes.len()
+            && space.is_consistent()
+            && shared.as_ref().is_none_or(|own| own.is_consistent(outcomes.len()));
         if !consistent || n_features == 0 || outcomes.is_empty() {
             return Err(damaged("the parts of the model contradict each other".to_owned()));
         }
@@ -106,7 +119,7 @@ impl Poul {
             return Err(damaged("the model has a baseline it should not have, or lacks one".to_owned()));
         }
         let baseline = baseline.map(|baseline| load_baseline(&baseline, tensors)).transpose()?;
-        let mut poul = Self::new(outcomes, scales, n_features, space, &params, Vec::new(), baseline)?;
+        let mut poul = Self::new(outcomes, scales, n_features, space, &params, Vec::new(), baseline, shared)?;
         (poul.manifest.geometry, poul.manifest.gains) = (geometry, gains);
         for member in 0..params.model.members {
             let mut weights = vec![0.0; poul.layout.n_values()];
@@ -130,8 +143,14 @@ impl Poul {
         Ok(poul)
     }
 
-    pub(super) fn scales(&self) -> &[f64] {
-        &self.manifest.scales
+    /// The outcomes that have a g, some of which may be there to teach only.
+    pub(super) fn learned(&self) -> &[String] {
+        self.manifest.shared.as_ref().map_or(&self.manifest.outcomes, |own| &own.learned)
+    }
+
+    /// The units in which they are learned.
+    pub(super) fn learned_scales(&self) -> &[f64] {
+        self.manifest.shared.as_ref().map_or(&self.manifest.scales, |own| &own.scales)
     }
 
     pub(super) fn space(&self) -> &TreatmentSpace {

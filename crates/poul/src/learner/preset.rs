@@ -24,6 +24,7 @@ fn paper() -> Params {
         embedding: Embedding::Lookup,
         rho_skip: false,
         dropout: 0.0,
+        shared_gain: false,
         centring: Centring::Exact,
         members: 1,
         ..ModelParams::default()

@@ -3,7 +3,7 @@
 use super::anchor::averages;
 use super::assignment::AssignmentFit;
 use super::baseline_net::distil;
-use super::calibration::scale;
+use super::calibration::{Slopes, scale};
 use super::canonical::Population;
 use super::fit::{Fitted, Problem, fit};
 use super::logistic::{Binary, check_binary};
@@ -14,6 +14,7 @@ use super::params::{Loss, ModelParams, Params, TrainingParams, ValidParams};
 use super::phases::phases;
 use super::poul::Poul;
 use super::preset;
+use super::shared_gains::{Arranged, SharedGains};
 use super::space::TreatmentSpace;
 use super::uplift_net::UpliftNet;
 use super::warm_start::WarmStart;
@@ -44,10 +45,15 @@ pub fn train(
     progress: &dyn Progress,
 ) -> Result<Trained> {
     let params = params(settings)?;
+    let told: Vec<String> = data.outcomes.iter().map(|outcome| outcome.name.to_owned()).collect();
+    let arranged = Arranged::new(data, &params)?;
+    let data = &arranged.data;
     let phases = phases(data, &params.training)?;
     let names: Vec<String> = data.outcomes.iter().map(|outcome| outcome.name.to_owned()).collect();
-    let start =
-        data.start.map(|saved| WarmStart::new(saved, &names, data.x.n_cols(), &params)).transpose()?;
+    let start = data
+        .start
+        .map(|saved| WarmStart::new(saved, (&told, &names), data.x.n_cols(), &params))
+        .transpose()?;
     let seed = seed.child("poul");
     let is_logistic = params.model.loss == Loss::Logistic;
     if is_logistic {
@@ -62,8 +68,8 @@ pub fn train(
     let Residuals { values: mut residual, mut scales, outcome } =
         out_of_fold(data, weight, &folds, &outcome_params(&params)?, loss, seed, progress)?;
     if let Some(start) = &start {
-        change_units(&mut residual, &scales, start.scales());
-        scales = start.scales().to_vec();
+        change_units(&mut residual, &scales, &start.scales());
+        scales = start.scales();
     }
     let total: f64 = data.policy_mass().iter().sum();
     let shares: Vec<f64> = data.policy_mass().iter().map(|mass| mass / total).collect();
@@ -108,10 +114,11 @@ pub fn train(
                 cluster: data.cluster,
                 propensity: &fit.propensity,
             };
-            averages(&rows, data.policies, data.control)
+            averages(&rows, &arranged.told, data.policies, data.control)
         }
         _ => None,
     };
+    let (shared, left) = arranged.shared(&slopes, &scales, averages.is_some());
     if averages.is_none() && !slopes.is_empty() {
         let (network, layout, _) = UpliftNet::new(data.x.n_cols(), problem.n_outcomes, &space, &params)?;
         let training = problem.training(&network, &params);
@@ -136,14 +143,9 @@ pub fn train(
     history.extend(assignment.history());
     history.extend(effects);
     let mut notes = notes(data, &outcome, assignment.propensity(), params.training.clip);
-    for (column, slopes) in data.outcomes.iter().zip(&slopes).filter(|(_, own)| own.rows < LITTLE_SUPPORT) {
-        let share = 100.0 * slopes.rows;
-        notes.push(format!(
-            "only {share:.0} % of the predicted differences between users in `{}` held up on held-out rows; they were \
-             shrunk to {share:.0} %",
-            column.name
-        ));
-    }
+    let takes =
+        shared.as_ref().filter(|_| averages.is_some() && slopes.iter().any(|own| !own.loadings.is_empty()));
+    notes.extend(sizes(&told, &arranged.of_told(&slopes), &arranged.of_told(&scales), takes));
     if let (Some(n), Some(_)) = (data.cluster.map(count_clusters), &averages)
         && n < FEW_CLUSTERS
     {
@@ -152,9 +154,11 @@ pub fn train(
         ));
     }
     notes.extend(assignment.note(data.policies.len(), params.model.centring));
-    let mut poul = Poul::new(names, scales, data.x.n_cols(), space.clone(), &params, weights, baseline)?;
+    let scales = arranged.of_told(&scales);
+    let mut poul =
+        Poul::new(told, scales, data.x.n_cols(), space.clone(), &params, weights, baseline, shared)?;
     let population = Population { x: data.x, weight, mixtures: &mixtures, shares: &shares };
-    poul.canonicalise(&population, averages, &slopes)?;
+    poul.canonicalise(&population, averages, &left)?;
     Ok(Trained { effects: Box::new(poul), history, notes })
 }
 
@@ -171,6 +175,37 @@ fn params(settings: &Settings) -> Result<ValidParams> {
         Some(_) => settings.over(&Settings::of(None, &defaults.model, &defaults.training)?).read()?,
     };
     Params { model, training }.check()
+}
+
+/// What to say of the size of differences between rows, and of where an outcome has them from.
+fn sizes(told: &[String], slopes: &[Slopes], units: &[f64], shared: Option<&SharedGains>) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (outcome, (name, slopes)) in told.iter().zip(slopes).enumerate() {
+        let own = |(other, _): &(&str, f64)| *other == name.as_str();
+        let taken: Vec<(&str, f64)> =
+            shared.map(|shared| shared.taken(outcome, units[outcome]).collect()).unwrap_or_default();
+        let rows = taken.iter().find(|part| own(part)).map_or(slopes.rows, |(_, share)| *share);
+        let others: Vec<String> = taken
+            .iter()
+            .filter(|part| !own(part) && part.1 != 0.0)
+            .map(|(other, share)| format!("{share:.3} for each unit of the effect on `{other}`"))
+            .collect();
+        if !others.is_empty() {
+            let others = others.join(", and ");
+            notes.push(format!(
+                "differences between users in `{name}` are taken from other outcomes too: {others}, beside {:.0} % of \
+                 its own",
+                100.0 * rows
+            ));
+        } else if rows < LITTLE_SUPPORT {
+            let share = 100.0 * rows;
+            notes.push(format!(
+                "only {share:.0} % of the predicted differences between users in `{name}` held up on held-out rows; they \
+                 were shrunk to {share:.0} %"
+            ));
+        }
+    }
+    notes
 }
 
 /// How many different clusters there are.

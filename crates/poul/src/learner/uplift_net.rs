@@ -13,6 +13,8 @@ pub(super) struct UpliftNet {
     /// One for all outcomes, or one for each.
     pub(super) treatments: Vec<TreatmentNet>,
     pub(super) g: Vec<Gain>,
+    /// By outcome that is told, what it takes of each g; none while they are learned, and where each outcome has its own alone.
+    pub(super) loadings: Vec<Vec<f64>>,
     /// The running means of h, one for each treatment net, where Algorithm 1 is followed to the letter.
     pub(super) running: Vec<RunningMean>,
 }
@@ -64,7 +66,7 @@ impl UpliftNet {
             delta: layout.group("delta"),
             running: layout.group("running"),
         };
-        Ok((Self { treatments, g, running }, layout.finish()?, groups))
+        Ok((Self { treatments, g, loadings: Vec::new(), running }, layout.finish()?, groups))
     }
 
     /// Which treatment net an outcome has.
@@ -87,10 +89,30 @@ impl UpliftNet {
         self.g.iter().map(Gain::n_shared).sum()
     }
 
+    /// How many outcomes have effects: all that are learned, or those that take of them.
+    pub(super) fn n_outcomes(&self) -> usize {
+        if self.loadings.is_empty() { self.g.len() } else { self.loadings.len() }
+    }
+
     /// g(x) of every outcome.
     pub(super) fn gains(&self, tape: &mut Tape<'_>) -> Vec<Var> {
         let x = tape.features();
-        self.g.iter().enumerate().map(|(outcome, g)| g.forward(tape, x, outcome)).collect()
+        let own: Vec<Var> = self.g.iter().enumerate().map(|(idx, g)| g.forward(tape, x, idx)).collect();
+        if self.loadings.is_empty() {
+            return own;
+        }
+        let mut taken = Vec::with_capacity(self.loadings.len());
+        for loadings in &self.loadings {
+            let mut parts = loadings.iter().zip(&own).filter(|(loading, _)| **loading != 0.0);
+            let (loading, first) = parts.next().unwrap_or((&0.0, &own[0]));
+            let mut sum = tape.scale(*first, *loading as f32);
+            for (loading, g) in parts {
+                let part = tape.scale(*g, *loading as f32);
+                sum = tape.add(sum, part);
+            }
+            taken.push(sum);
+        }
+        taken
     }
 }
 

@@ -16,18 +16,20 @@ use crate::policy::Attributes;
 use crate::{Error, Result};
 
 /// Settings of the model that do not change its weights' shapes or meaning.
-const MAY_DIFFER: [&str; 3] = ["dropout", "centring", "centring_draws"];
+const MAY_DIFFER: [&str; 4] = ["dropout", "shared_gain", "centring", "centring_draws"];
 
 /// A saved model to start from.
 pub(super) struct WarmStart {
     saved: Poul,
+    /// Where each outcome that is learned lies among those of the saved model.
+    places: Vec<usize>,
 }
 
 impl WarmStart {
     /// From a model of this learner with the same outcomes, features and settings.
     pub(super) fn new(
         model: &dyn EffectModel,
-        outcomes: &[String],
+        (outcomes, learned): (&[String], &[String]),
         n_features: usize,
         params: &ValidParams,
     ) -> Result<Self> {
@@ -47,12 +49,19 @@ impl WarmStart {
             return Err(Error::other(what).hint("encode the data by the encoder of the saved model"));
         }
         check_settings(&saved, params)?;
-        Ok(Self { saved })
+        let place = |name: &String| {
+            saved.learned().iter().position(|own| own == name).ok_or_else(|| {
+                let what = format!("the saved model has not learned from the outcome `{name}`");
+                Error::usage(what).hint("name the same outcomes and auxiliary outcomes, or fit afresh")
+            })
+        };
+        let places = learned.iter().map(place).collect::<Result<_>>()?;
+        Ok(Self { saved, places })
     }
 
     /// The units of the outcomes: their standard deviations where the saved model was fitted.
-    pub(super) fn scales(&self) -> &[f64] {
-        self.saved.scales()
+    pub(super) fn scales(&self) -> Vec<f64> {
+        self.places.iter().map(|place| self.saved.learned_scales()[*place]).collect()
     }
 
     /// The saved space with the atoms of the new data added; its origin, its unit and what its attributes mean stay.
@@ -97,8 +106,8 @@ impl WarmStart {
         let has_shared = layout.segments().iter().any(|segment| part(segment) == Some("action"));
         let mut all: Vec<Vec<f32>> = fresh.iter().map(|fresh| fresh.to_vec()).collect();
         for segment in layout.segments() {
-            let saved_layout = self.saved.layout();
-            let Some(saved) = saved_layout.segments().iter().find(|saved| saved.name == segment.name) else {
+            let (saved_layout, name) = (self.saved.layout(), self.saved_name(&segment.name));
+            let Some(saved) = saved_layout.segments().iter().find(|saved| saved.name == name) else {
                 return Err(other_shape(&segment.name));
             };
             let rows = self.rows(segment, space);
@@ -120,6 +129,17 @@ impl WarmStart {
             }
         }
         Ok(all)
+    }
+
+    /// What a matrix is called in the saved model, where outcomes may be in another order.
+    fn saved_name(&self, name: &str) -> String {
+        let mut parts = name.splitn(3, '.');
+        match (parts.next(), parts.next().and_then(|number| number.parse::<usize>().ok()), parts.next()) {
+            (Some("g"), Some(number), Some(rest)) if number < self.places.len() => {
+                format!("g.{}.{rest}", self.places[number])
+            }
+            _ => name.to_owned(),
+        }
     }
 
     /// For each row of a matrix, the row of the saved one that it goes on from.

@@ -84,7 +84,7 @@ fn columns(source: &Source, request: &FitRequest<'_>) -> Result<Columns> {
     let roles = Roles {
         treatment: roles.treatment.clone(),
         treatment_columns: roles.treatment_columns.clone(),
-        outcome: roles.outcome.clone(),
+        outcome: roles.outcome.iter().chain(&roles.auxiliary).cloned().collect(),
         weight: roles.weight.clone(),
         cluster: roles.cluster.clone(),
         ..Roles::default()

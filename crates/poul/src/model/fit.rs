@@ -5,7 +5,7 @@ use std::path::Path;
 use super::Model;
 use super::baseline::Baseline;
 use super::manifest::{DataRecord, DataUse, FORMAT, Manifest, OutcomeRecord};
-use super::registry::learner;
+use super::registry::{learner, learns_from_auxiliary};
 use super::warm_start;
 use crate::check::screen;
 use crate::data::{Budget, Columns, Dataset, Design, Labels, Roles, Source, ValidEncoderParams};
@@ -117,6 +117,13 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
     };
     notes.extend(checkpoint.iter().flat_map(|checkpoint| checkpoint.notes().iter().cloned()));
     notes.extend(trained.notes);
+    if !columns.auxiliary.is_empty() && !learns_from_auxiliary(learner.name) {
+        let names = columns.auxiliary.join("`, `");
+        notes.push(format!(
+            "the learner `{}` learns nothing from auxiliary outcomes (`{names}`)",
+            learner.name
+        ));
+    }
     notes.iter().for_each(|note| progress.warn(note));
     let earlier = start.into_iter().flat_map(|saved| saved.manifest.data.iter().cloned());
     let manifest = Manifest {

@@ -71,6 +71,11 @@ pub const LEARNERS: &[Learner] = &[
     baseline::LINEAR,
 ];
 
+/// Whether a learner makes use of auxiliary outcomes: `poul`, its variants, and what is made of them.
+pub(super) fn learns_from_auxiliary(name: &str) -> bool {
+    name.starts_with(poul::NAME) || name == "stack"
+}
+
 /// The learner called `name`.
 pub fn learner(name: &str) -> Result<&'static Learner> {
     LEARNERS.iter().find(|learner| learner.name == name).ok_or_else(|| {

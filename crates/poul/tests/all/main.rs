@@ -19,6 +19,7 @@ mod forest_effects;
 mod learner_halves;
 mod learner_objective;
 mod learner_poul;
+mod learner_shared;
 mod learner_treatment;
 mod learners_contract;
 mod model_file;

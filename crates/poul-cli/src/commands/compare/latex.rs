@@ -2,8 +2,10 @@
 //! table for each outcome where a learner takes part by several schedules.
 
 use poul::compare::{Comparison, LearnerResult};
+use poul::evaluate::Metric;
 
 use super::layout::{Layout, METRICS, metric_name, policy_name};
+use crate::commands::policies_name;
 
 pub(super) fn tables(comparison: &Comparison) -> String {
     let layout = Layout::new(comparison);
@@ -34,7 +36,40 @@ pub(super) fn tables(comparison: &Comparison) -> String {
     if layout.has_details() {
         layout.outcomes.iter().for_each(|outcome| text += &detailed(comparison, &layout, outcome));
     }
-    text
+    text + &assigned(comparison)
+}
+
+/// Each row by its own policy, where arms are too thin to compare policies one by one.
+fn assigned(comparison: &Comparison) -> String {
+    let Some(first) =
+        comparison.learners.first().filter(|own| comparison.thin_arms && !own.assigned.is_empty())
+    else {
+        return String::new();
+    };
+    let mut text = "\n\\begin{table*}[t]\n\\centering\n\\caption{Every row by its own policy, against what was assigned on \
+                    average.}\n\\begin{small}\n\\begin{tabular}{llllccc}\n\\toprule\nOutcome & Population & Policies & \
+                    Learner"
+        .to_owned();
+    Metric::ASSIGNED.iter().for_each(|metric| text += &format!(" & {}", metric_name(*metric)));
+    text += " \\\\\n\\midrule\n";
+    for (place, cell) in first.assigned.iter().enumerate() {
+        for learner in &comparison.learners {
+            let Some(own) = learner.assigned.get(place) else { continue };
+            let names = [&cell.outcome, &cell.population, policies_name(own.policies), &learner.label];
+            text += &names.map(|name: &str| escaped(name)).join(" & ");
+            for metric in Metric::ASSIGNED {
+                text += &match own.metric(metric) {
+                    None => " & --".to_owned(),
+                    Some(estimate) => {
+                        let ends = estimate.interval.map(|[low, high]| format!(" [{low:.3}, {high:.3}]"));
+                        format!(" & {:.3}{}", estimate.value, ends.unwrap_or_default())
+                    }
+                };
+            }
+            text += " \\\\\n";
+        }
+    }
+    text + "\\bottomrule\n\\end{tabular}\n\\end{small}\n\\end{table*}\n"
 }
 
 /// All entries of an outcome, with their training configuration.

@@ -25,6 +25,8 @@ impl Roles {
         };
         let treatment = if need.treatment { self.checked_treatment(&table)? } else { Vec::new() };
         let outcomes = if need.outcome { self.checked_outcomes(&table)? } else { Vec::new() };
+        let auxiliary = if need == Need::FIT { self.auxiliary.clone() } else { Vec::new() };
+        auxiliary.iter().try_for_each(|name| table.require_numeric("auxiliary", name))?;
         let weight = optional("weight", &self.weight, assigned)?;
         if let Some(name) = &weight {
             table.require_numeric("weight", name)?;
@@ -55,6 +57,7 @@ impl Roles {
             factorial: !self.treatment_columns.is_empty(),
             control: self.control.clone(),
             outcomes,
+            auxiliary,
             features,
             weight,
             cluster: optional("cluster", &self.cluster, assigned)?,
@@ -83,6 +86,7 @@ impl Roles {
         let mut named: Vec<(&'static str, &str)> =
             self.treatment_names().into_iter().map(|name| ("treatment", name)).collect();
         named.extend(self.outcome.iter().map(|name| ("outcome", name.as_str())));
+        named.extend(self.auxiliary.iter().map(|name| ("auxiliary", name.as_str())));
         named.extend(self.weight.iter().map(|name| ("weight", name.as_str())));
         named.extend(self.prediction.values().map(|name| ("prediction", name.as_str())));
         named.extend(self.cluster.iter().map(|name| ("cluster", name.as_str())));

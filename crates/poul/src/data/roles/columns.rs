@@ -21,6 +21,8 @@ pub struct Columns {
     pub control: Option<String>,
     /// The outcomes, in the order given.
     pub outcomes: Vec<String>,
+    /// The outcomes that are only there to teach, in the order given.
+    pub auxiliary: Vec<String>,
     /// The features, in the order of the table.
     pub features: Vec<Feature>,
     /// Sample weights.
@@ -78,7 +80,7 @@ impl Columns {
         let mut needed: Vec<&str> = Vec::new();
         let names = self.features.iter().map(|feature| feature.name.as_str());
         let names = names.chain(self.treatment.iter().map(String::as_str));
-        let names = names.chain(self.outcomes.iter().map(String::as_str));
+        let names = names.chain(self.outcomes.iter().chain(&self.auxiliary).map(String::as_str));
         let names = names.chain(
             [&self.weight, &self.cluster, &self.stratum, &self.time]
                 .into_iter()

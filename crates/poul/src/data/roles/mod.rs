@@ -24,6 +24,10 @@ pub struct Roles {
     /// What happened; one or more numeric or boolean columns. No default.
     #[serde(deserialize_with = "one_or_many")]
     pub outcome: Vec<String>,
+    /// Outcomes that are only there to teach: who responds in them (visits, opens) helps to find who responds in the noisier
+    /// ones. Read by `fit` and `compare` alone. Default: none.
+    #[serde(deserialize_with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
+    pub auxiliary: Vec<String>,
     /// The policy that others are compared with. Default: decided where policies are known.
     pub control: Option<String>,
     /// Names or globs (`*`, `?`) of features. Default: every column without another role.
