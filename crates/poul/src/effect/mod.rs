@@ -15,6 +15,7 @@
 //! | `support` | which atoms were seen, how far a policy is from those that were run |
 //! | `question` | which policies are asked for, by name or by combination |
 //! | `own_contrast` | what a row's own policy does beyond what was assigned on average |
+//! | `policy_shift` | numbers added to the effects of policies |
 //! | `table` | effects of a whole table, streamed from file to file |
 //! | `constant` | the simplest learner: differences of arm means |
 
@@ -24,6 +25,7 @@ mod averages;
 mod combination;
 mod embedding;
 mod own_contrast;
+mod policy_shift;
 mod quantile;
 mod question;
 mod settings;
@@ -47,6 +49,8 @@ pub use table::EffectTable;
 pub use tensor::{Tensor, Tensors};
 pub use trained::{Phase, Trained};
 pub use training_data::{BaselineRows, GivenPropensity, OutcomeColumn, TrainingData, ValidTrainingData};
+
+pub(crate) use policy_shift::PolicyShift;
 
 use crate::Result;
 use crate::net::RowSource;

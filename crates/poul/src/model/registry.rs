@@ -53,6 +53,7 @@ pub const LEARNERS: &[Learner] = &[
     baseline::SIN_CAT,
     baseline::GRAPHITE,
     baseline::DRNET,
+    baseline::DEDL,
     baseline::CAUSAL_FOREST,
     baseline::UPLIFT_FOREST,
     Learner {

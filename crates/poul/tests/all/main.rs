@@ -33,6 +33,7 @@ mod policy_files;
 mod policy_properties;
 mod policy_table_errors;
 mod real_data;
+mod rival_dedl;
 mod rivals;
 mod simulate_files;
 mod verdicts;
