@@ -15,6 +15,7 @@
 //! | `support` | which atoms were seen, how far a policy is from those that were run |
 //! | `question` | which policies are asked for, by name or by combination |
 //! | `own_contrast` | what a row's own policy does beyond what was assigned on average |
+//! | `training_rows` | some rows of the training data |
 //! | `policy_shift` | numbers added to the effects of policies |
 //! | `table` | effects of a whole table, streamed from file to file |
 //! | `constant` | the simplest learner: differences of arm means |
@@ -35,6 +36,7 @@ mod table;
 mod tensor;
 mod trained;
 mod training_data;
+mod training_rows;
 
 pub use averages::{AverageEstimate, Averages};
 pub use combination::combination;
@@ -51,6 +53,7 @@ pub use trained::{Phase, Trained};
 pub use training_data::{BaselineRows, GivenPropensity, OutcomeColumn, TrainingData, ValidTrainingData};
 
 pub(crate) use policy_shift::PolicyShift;
+pub(crate) use training_rows::{TrainingRows, pick};
 
 use crate::Result;
 use crate::net::RowSource;

@@ -36,4 +36,5 @@ mod real_data;
 mod rival_dedl;
 mod rivals;
 mod simulate_files;
+mod stack;
 mod verdicts;
