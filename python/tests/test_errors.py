@@ -72,6 +72,10 @@ def test_unknown_names_come_with_the_nearest() -> None:
         poul.Poul().set_params(epoch=3)
     with pytest.raises(ValueError, match="did you mean `causal-forest`"):
         poul.Learner("causal-forrest")
+    with pytest.raises(ValueError, match="did you mean `ridge`"):
+        poul.Learner("stack", of=["rigde", "constant"], outcomes="y").fit(frame())
+    with pytest.raises(ValueError, match="`ridge` is named twice"):
+        poul.Learner("stack", of=["ridge", "ridge"], outcomes="y").fit(frame())
     with pytest.raises(ValueError, match="did you mean `control`"):
         ridge(control="contrl").fit(frame())
     with pytest.raises(TypeError, match="`W` is not told apart"):

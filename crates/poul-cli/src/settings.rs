@@ -209,10 +209,14 @@ pub(crate) fn file_learner(file: &Settings) -> Result<(Option<String>, Settings)
 pub(crate) fn of_learner(data: &DataSettings, name: &str) -> Result<Settings> {
     let (named, shared) = file_learner(&data.learner)?;
     let own = data.learners.get(name).cloned().unwrap_or_default();
-    Ok(match named.as_deref().unwrap_or(DEFAULT_LEARNER) == name {
+    let mut settings = match named.as_deref().unwrap_or(DEFAULT_LEARNER) == name {
         true => own.over(&shared),
         false => own,
-    })
+    };
+    if name == poul::stack::NAME {
+        stack(&mut settings, &data.learners)?;
+    }
+    Ok(settings)
 }
 
 /// The learner's name, if one is given, and its settings: the tables of the configuration file under the flags.
@@ -221,6 +225,7 @@ pub(crate) fn learner(args: &Fit, file: &Settings) -> Result<(Option<String>, Se
     settings.preset = args.preset.clone().or(settings.preset);
     let mut model =
         |key: &str, value: Option<Value>| value.map(|value| settings.model.insert(key.into(), value));
+    model("of", (!args.of.is_empty()).then(|| args.of.clone().into()));
     model("members", args.members.map(Value::from));
     model("outcome_model", args.nuisance.outcome_model.map(|kind| kind.name().into()));
     let mut training =
@@ -230,6 +235,33 @@ pub(crate) fn learner(args: &Fit, file: &Settings) -> Result<(Option<String>, Se
     training("folds", args.folds.map(Value::from));
     training("learning_rate", args.learning_rate.map(Value::from));
     Ok((args.learner.clone().or(learner), settings))
+}
+
+/// The settings of a stack: those of its members are `[learners.NAME]`, where `[model]` does not have them itself.
+pub(crate) fn stack(settings: &mut Settings, learners: &BTreeMap<String, Settings>) -> Result<()> {
+    let failed = |error| Error::other(format!("cannot read the settings of members: {error}")).source(error);
+    let complete = (poul::model::learner(poul::stack::NAME)?.settle)(settings)?;
+    let of: Vec<&str> = complete
+        .model
+        .get("of")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let mut members = match settings.model.remove("learners") {
+        Some(Value::Object(members)) => members,
+        _ => Map::new(),
+    };
+    for (name, own) in learners.iter().filter(|(name, _)| of.contains(&name.as_str())) {
+        if !members.contains_key(name) {
+            members.insert(name.clone(), serde_json::to_value(own).map_err(failed)?);
+        }
+    }
+    if !members.is_empty() {
+        settings.model.insert("learners".into(), Value::Object(members));
+    }
+    Ok(())
 }
 
 /// The memory budget asked for.

@@ -4,7 +4,7 @@
 //! `cargo run --release -p poul --example ihdp -- [key=value …]`, where the keys are `data` (a folder with
 //! `ihdp_npci_1.csv` …: treatment, factual and counterfactual outcome, their means mu0 and mu1, 25 features),
 //! `replications` (10), `learners` (labels of the table joined by commas) and settings such as `training.epochs=100`,
-//! which go to all learners but `ridge`: name those that have them.
+//! which go to all networks and to `stack`: name those that have them. `first` (1) is the first of the draws.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,8 @@ fn main() -> Result<()> {
         })
         .map(|entry| entry.with(&given))
         .collect();
-    let replications = (1..=n_replications)
+    let first: usize = given.get("first").and_then(|text| text.parse().ok()).unwrap_or(1);
+    let replications = (first..first + n_replications)
         .map(|number| Replication::read(&folder.join(format!("ihdp_npci_{number}.csv")), number as u64))
         .collect::<Result<Vec<_>>>()?;
     println!("{:14}  {:>13}  {:>13}  {:>9}  seconds", "learner", "within", "held out", "ATE error");
@@ -71,7 +72,7 @@ struct Entry {
 
 impl Entry {
     fn with(mut self, given: &BTreeMap<String, String>) -> Self {
-        for (key, value) in given.iter().filter(|_| self.learner != "ridge") {
+        for (key, value) in given.iter().filter(|_| !has_no_epochs(self.learner)) {
             let value = serde_json::from_str(value).unwrap_or_else(|_| value.clone().into());
             if let Some(key) = key.strip_prefix("model.") {
                 self.settings.model.insert(key.to_owned(), value);
@@ -83,19 +84,28 @@ impl Entry {
     }
 }
 
+/// Learners that are not networks.
+fn has_no_epochs(learner: &str) -> bool {
+    matches!(learner, "ridge" | "constant" | "causal-forest")
+}
+
+/// A small table: small batches, a larger validation sample, and time to converge.
+fn small_table(learner: &str) -> serde_json::Value {
+    let mut training = json!({
+        "batch_rows": 100, "epochs": 200, "patience": 20, "validation_share": 0.3, "average": 0.99
+    });
+    if learner != "poul" {
+        training["weight_decay"] = 0.1.into();
+    }
+    training
+}
+
 fn entries() -> Vec<Entry> {
     let entry = |label, learner, model: serde_json::Value| {
         let model = model.as_object().cloned().unwrap_or_default();
         let mut settings = Settings { model, ..Settings::default() };
-        if learner != "ridge" {
-            // A small table: small batches, a larger validation sample, and time to converge.
-            let training = json!({
-                "batch_rows": 100, "epochs": 200, "patience": 20, "validation_share": 0.3, "average": 0.99
-            });
-            settings.training = training.as_object().cloned().unwrap_or_default();
-        }
-        if !matches!(learner, "poul" | "ridge") {
-            settings.training.insert("weight_decay".to_owned(), 0.1.into());
+        if !has_no_epochs(learner) && learner != "stack" {
+            settings.training = small_table(learner).as_object().cloned().unwrap_or_default();
         }
         Entry { label, learner, settings }
     };
@@ -109,6 +119,16 @@ fn entries() -> Vec<Entry> {
         entry("dragonnet", "dragonnet", json!({})),
         entry("drcfr", "drcfr", json!({})),
         entry("poul", "poul", json!({})),
+        entry("constant", "constant", json!({})),
+        entry("causal-forest", "causal-forest", json!({})),
+        entry("dedl", "dedl", json!({"link": "linear"})),
+        entry(
+            "stack",
+            "stack",
+            json!({"learners": {
+                "poul": {"training": small_table("poul")}, "s-learner": {"training": small_table("s-learner")},
+            }}),
+        ),
     ]
 }
 

@@ -21,6 +21,7 @@ pub mod net;
 pub mod nuisance;
 pub mod policy;
 pub mod simulate;
+pub mod stack;
 pub mod tune;
 pub mod validate;
 

@@ -18,6 +18,7 @@ Examples:
   poul fit a.csv --design stratified --stratum city --strata-table pi.csv --outcome y --out m.poul
   poul fit a.csv --baseline-data 'history/*.csv' --outcome y --cluster user --out m.poul
   poul fit train.parquet --config poul.toml --learner constant --out model.poul
+  poul fit train.parquet --policies p.toml --outcome y --learner stack --of poul,ridge,constant --out m.poul
   poul fit train.parquet --config poul.toml --out model.poul --resume
   poul fit july.parquet --warm-start june.poul --out july.poul"
 )]
@@ -30,6 +31,10 @@ pub(crate) struct Fit {
     /// Learner [default: poul]
     #[arg(long, value_name = "NAME")]
     pub(crate) learner: Option<String>,
+    /// Members of --learner stack: `of` under [model]. Costs a fit of each for every fold (--folds, 4) and one more
+    /// [default: poul,s-learner,causal-forest,constant]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub(crate) of: Vec<String>,
     /// Named set of defaults: paper
     #[arg(long, value_name = "NAME")]
     pub(crate) preset: Option<String>,
@@ -45,7 +50,7 @@ pub(crate) struct Fit {
     /// Most passes over the data: `epochs` under [training]
     #[arg(long, value_name = "N")]
     pub(crate) epochs: Option<usize>,
-    /// Folds of cross-fitting: `folds` under [training]
+    /// Folds of cross-fitting, or that a stack is weighed by: `folds` under [training]
     #[arg(long, value_name = "K")]
     pub(crate) folds: Option<usize>,
     /// Step size: `learning_rate` under [training]

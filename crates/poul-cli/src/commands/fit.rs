@@ -19,15 +19,23 @@ pub(crate) fn run(args: &Fit, typed: &[String], common: &Common, terminal: &Term
     let saved = args.warm_start.as_ref().map(Model::load).transpose()?;
     let roles = saved.as_ref().map_or_else(Roles::default, |saved| saved.manifest().roles.clone());
     let mut data = DataSettings::load_over(roles, &args.roles, &args.policy)?;
-    let (name, settings) = settings::learner(args, &data.learner)?;
+    let (name, mut settings) = settings::learner(args, &data.learner)?;
     let default = saved.as_ref().map_or(DEFAULT_LEARNER, |saved| &saved.manifest().learner);
     let learner = learner(name.as_deref().unwrap_or(default))?;
     // Wrong settings and a file that cannot be written are told before hours of work, not after.
     let under = saved.as_ref().map_or_else(Settings::default, |saved| saved.manifest().settings.clone());
-    (learner.settle)(&settings.over(&under)).map_err(|error| match &args.roles.config {
+    let in_config = |error: Error| match &args.roles.config {
         Some(config) => error.file(config),
         None => error,
-    })?;
+    };
+    if !args.of.is_empty() && learner.name != poul::stack::NAME {
+        let error = Error::usage(format!("--of names the members of a stack, not of `{}`", learner.name));
+        return Err(error.hint("add --learner stack"));
+    }
+    if learner.name == poul::stack::NAME {
+        settings::stack(&mut settings, &data.learners).map_err(in_config)?;
+    }
+    (learner.settle)(&settings.over(&under)).map_err(in_config)?;
     drop(poul::AtomicFile::create(&args.out)?);
     let encoder = std::mem::take(&mut data.encoder).check()?;
     let source = Source::open(&args.data)?;

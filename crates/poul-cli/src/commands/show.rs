@@ -4,6 +4,7 @@ use poul::Result;
 use poul::effect::Phase;
 use poul::learner::Geometry;
 use poul::model::{DataUse, Manifest, Model};
+use poul::stack::StackSummary;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -55,6 +56,7 @@ fn summary(manifest: &Manifest) -> String {
     text += &format!("\n{outcomes}\n{}", policies(manifest));
     text += &shared(manifest).unwrap_or_default();
     text += &geometry(&manifest.model).unwrap_or_default();
+    text += &stack(manifest).unwrap_or_default();
     let settings = &manifest.settings;
     if let Some(preset) = &settings.preset {
         text += &format!("\npreset {preset}\n");
@@ -134,6 +136,27 @@ fn geometry(model: &Value) -> Option<String> {
     Some(format!(
         "\naxes of h  {axes} of the variance of effects\nL_ρ        {lipschitz}\nB_φ        {bound}\n"
     ))
+}
+
+/// The members of a stack with their weights and losses for each outcome; nothing for other learners.
+fn stack(manifest: &Manifest) -> Option<String> {
+    if manifest.learner != poul::stack::NAME {
+        return None;
+    }
+    let summary = StackSummary::deserialize(manifest.model.get("summary")?).ok()?;
+    let mut table = Table::new(["outcome", "member", "weight", "out-of-fold loss"]);
+    for outcome in &summary.outcomes {
+        for own in &outcome.members {
+            let row =
+                [&outcome.outcome, &own.name, &format!("{:.2}", own.weight), &format!("{:.5}", own.loss)];
+            table.row(row.map(String::clone));
+        }
+        let all =
+            [outcome.outcome.clone(), "all".to_owned(), "1.00".to_owned(), format!("{:.5}", outcome.loss)];
+        table.row(all);
+    }
+    let (name, folds) = (summary.loss_name(), summary.folds);
+    Some(format!("\nmembers by {name} over {folds} folds, in units of the outcome's variance\n{table}"))
 }
 
 /// The first, the best and the last epoch of each phase.

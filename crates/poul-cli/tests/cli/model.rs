@@ -247,6 +247,41 @@ fn what_is_wrong_with_a_fit_is_told() {
 }
 
 #[test]
+fn a_stack_is_fitted_shown_and_scored_and_what_is_wrong_with_it_is_told() {
+    let folder = folder();
+    let fit = |more: &[&'static str]| {
+        let own = ["fit", "data.csv", "--policies", "policies.toml", "--outcome", "gmv", "--out", "s.poul"];
+        [&own, more].concat()
+    };
+    let stack = |more: &[&'static str]| fit(&[&["--learner", "stack"], more].concat());
+    folder.fails("stack_twice", 2, &stack(&["--of", "ridge,constant,ridge"]));
+    folder.fails("stack_unknown", 2, &stack(&["--of", "ridge,constnat"]));
+    folder.fails("stack_itself", 2, &stack(&["--of", "ridge,stack"]));
+    folder.fails("stack_alone", 2, &stack(&["--of", "ridge"]));
+    folder.fails("stack_folds", 2, &stack(&["--of", "ridge,constant", "--folds", "1"]));
+    folder.fails("of_without_stack", 2, &fit(&["--of", "ridge,constant"]));
+    // Settings of members stand where they do for a comparison; those of others do not matter.
+    folder.write(
+        "poul.toml",
+        "[model]\nlearner = 'stack'\nof = ['uplift-forest', 'constant']\n[training]\nfolds = 2\n\
+         [learners.uplift-forest.model]\ntrees = 3\n[learners.poul.model]\nmembers = 2\n",
+    );
+    folder.succeeds(&fit(&["--config", "poul.toml"]));
+    let shown = folder.succeeds(&["show", "s.poul"]);
+    assert!(shown.contains("\"trees\":3") && !shown.contains("\"members\":2"), "{shown}");
+    assert!(shown.contains("members by R-loss over 2 folds, in units of the outcome's variance"), "{shown}");
+    assert!(shown.contains("is stacked of"), "{shown}");
+    folder.succeeds(&["effect", "s.poul", "data.csv", "--policy", "T1", "--out", "e.csv"]);
+    // The order of members does not matter.
+    let bytes = folder.read("s.poul");
+    folder.succeeds(&fit(&["--config", "poul.toml", "--of", "constant,uplift-forest"]));
+    let command = |bytes: &[u8]| {
+        String::from_utf8_lossy(bytes).replace(",\\\"--of\\\",\\\"constant,uplift-forest\\\"", "")
+    };
+    assert_eq!(command(&bytes), command(&folder.read("s.poul")));
+}
+
+#[test]
 fn a_constant_outcome_has_no_effects() {
     let folder = Folder::new();
     folder.write("data.csv", "policy,y,x\ncontrol,1,1\nT1,1,2\ncontrol,1,3\nT1,1,5\n");

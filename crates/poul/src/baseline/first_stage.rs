@@ -112,6 +112,11 @@ impl ArmPropensity {
         self.plain(row, arm).max(self.floor[arm])
     }
 
+    /// Whether all rows have the same.
+    pub(super) fn is_same_for_all(&self) -> bool {
+        matches!(self.propensity, Propensity::Shares(_))
+    }
+
     /// How many rows have a policy that was lifted.
     fn note(&self, data: &ValidTrainingData<'_>, clip: f32) -> Option<String> {
         let mut arm_of = vec![0; self.n_policies];
@@ -185,7 +190,8 @@ fn unfitted<S: Surface>(
     let n_features = data.x.n_cols();
     let (surface, layout) = build::<S>(n_features, treatments, &model)?;
     let (outcomes, scales, treatments) = (Vec::new(), Vec::new(), treatments.clone());
-    let manifest = Manifest { outcomes, scales, n_features, treatments, model };
+    let shifts = Vec::new();
+    let manifest = Manifest { outcomes, scales, n_features, treatments, model, shifts };
     Ok(Fitted { manifest, surface, layout, weights: Vec::new() })
 }
 

@@ -5,7 +5,7 @@
 use super::first_stage::{FirstStage, LevelModel};
 use super::fitted::{Fitted, Manifest};
 use super::params::{FoldedTrainingParams, TrainingParams, read_table};
-use super::surface::{Rows, Shape, Surface};
+use super::surface::{FittedOutcome, Rows, Shape, Surface};
 use super::treatments::Treatments;
 use crate::effect::{Phase, Settings, Trained, ValidTrainingData};
 use crate::net::{
@@ -51,7 +51,7 @@ pub(super) fn train<S: Surface + 'static>(
     progress: &dyn Progress,
 ) -> Result<Trained> {
     let (mut model, training) = read::<S>(settings)?;
-    S::adapt(&mut model, data);
+    S::adapt(&mut model, data)?;
     let seed = root.child(S::NAME);
     let treatments = Treatments::new(data, S::tier(&model));
     let arms = treatments.arms.iter().map(|name| data.policies.require(name)).collect::<Result<Vec<_>>>()?;
@@ -80,6 +80,7 @@ pub(super) fn train<S: Surface + 'static>(
             n_features: data.x.n_cols(),
             treatments,
             model,
+            shifts: Vec::new(),
         },
         surface,
         layout,
@@ -88,7 +89,7 @@ pub(super) fn train<S: Surface + 'static>(
     let mut history = Vec::new();
     for (index, outcome) in data.outcomes.iter().enumerate() {
         let seed = seed.child("outcome").index(index as u64);
-        let (values, sd) = standard(outcome.values, data.weight);
+        let (values, unit) = S::units(&fit.manifest.model, outcome.values, data.weight);
         let residual = first.residual(index, data.outcomes.len());
         let mut rows = Rows {
             treatments: &chosen,
@@ -118,13 +119,26 @@ pub(super) fn train<S: Surface + 'static>(
         let stage = format!("{}: {}", S::NAME, outcome.name);
         let problem = Problem { rows, x: data.x, fitted: &fitted, held: &held, stage };
         let trained = problem.fit(&fit, &training.network, seed, progress)?;
+        let fitted_outcome = FittedOutcome {
+            rows: &problem.rows,
+            policies: data.policies,
+            x: data.x,
+            weights: &trained.weights,
+            folds: &first.folds(data),
+            parts: parts.as_ref(),
+            training: &training.network,
+            seed,
+            stage: &problem.stage,
+        };
+        let shift = S::shift(&fit, &fitted_outcome, progress)?;
+        fit.manifest.shifts.extend(shift);
         history.push(Phase {
             name: outcome.name.to_owned(),
             epochs: trained.history,
             best: Some(trained.best),
         });
         fit.manifest.outcomes.push(outcome.name.to_owned());
-        fit.manifest.scales.push(sd);
+        fit.manifest.scales.push(unit);
         fit.weights.push(trained.weights);
     }
     Ok(Trained { effects: Box::new(fit), history, notes: std::mem::take(&mut first.notes) })

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::fit::build;
 use super::surface::Surface;
 use super::treatments::{Chosen, Treatments};
-use crate::effect::{EffectModel, Scorer, Scores, Tensor, Tensors};
+use crate::effect::{EffectModel, PolicyShift, Scorer, Scores, Tensor, Tensors};
 use crate::net::{Batch, Layout, Network, RowSource, Tape, Var, predict};
 use crate::policy::PolicySet;
 use crate::{Error, Result};
@@ -22,11 +22,14 @@ pub(super) struct Fitted<S: Surface> {
 #[derive(Serialize, Deserialize)]
 pub(super) struct Manifest<M> {
     pub(super) outcomes: Vec<String>,
-    /// Standard deviation of each outcome.
+    /// The unit that each outcome was learned in: its standard deviation, for most.
     pub(super) scales: Vec<f64>,
     pub(super) n_features: usize,
     pub(super) treatments: Treatments,
     pub(super) model: M,
+    /// What is added to levels, by outcome; none for most, and in older models.
+    #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
+    pub(super) shifts: Vec<PolicyShift>,
 }
 
 /// Reads a model back.
@@ -40,7 +43,10 @@ pub(super) fn load<S: Surface + 'static>(
     let consistent = manifest.scales.len() == manifest.outcomes.len()
         && !manifest.outcomes.is_empty()
         && manifest.n_features > 0
-        && manifest.treatments.is_consistent();
+        && manifest.treatments.is_consistent()
+        && S::fits(&manifest.model, &manifest.treatments)
+        && (manifest.shifts.is_empty() || manifest.shifts.len() == manifest.outcomes.len())
+        && manifest.shifts.iter().all(PolicyShift::is_sound);
     if !consistent || S::check(&manifest.model).is_err() {
         return Err(damaged("the parts of the model contradict each other".to_owned()));
     }
@@ -79,7 +85,13 @@ impl<S: Surface> EffectModel for Fitted<S> {
     ) -> Result<Box<dyn Scorer + 'm>> {
         let all: Vec<usize> = targets.iter().copied().chain([against]).collect();
         let treatments = self.manifest.treatments.choose(policies, &all)?;
-        Ok(Box::new(SurfaceScorer { fitted: self, treatments, n_targets: targets.len() }))
+        let n_targets = targets.len();
+        let of_outcome = |shift: &PolicyShift| -> Vec<f64> {
+            let base = shift.of(policies, against);
+            targets.iter().map(|target| shift.of(policies, *target) - base).collect()
+        };
+        let shifts = self.manifest.shifts.iter().map(of_outcome).collect();
+        Ok(Box::new(SurfaceScorer { fitted: self, treatments, n_targets, shifts }))
     }
 
     fn manifest(&self) -> Result<serde_json::Value> {
@@ -107,6 +119,8 @@ struct SurfaceScorer<'m, S: Surface> {
     /// The targets, then the treatment compared with.
     treatments: Chosen,
     n_targets: usize,
+    /// What is added to effects by outcome and target, as levels are; none for most.
+    shifts: Vec<Vec<f64>>,
 }
 
 impl<S: Surface> Scorer for SurfaceScorer<'_, S> {
@@ -115,7 +129,8 @@ impl<S: Surface> Scorer for SurfaceScorer<'_, S> {
         let network = All { surface, treatments: &self.treatments };
         let n_values = x.n_rows() * self.n_targets;
         let mut scores = Scores::default();
-        for (members, scale) in weights.iter().zip(&manifest.scales) {
+        for (outcome, (members, scale)) in weights.iter().zip(&manifest.scales).enumerate() {
+            let shifts = self.shifts.get(outcome);
             let mut sums = vec![0.0_f64; n_values];
             let mut squares = vec![0.0_f64; if spread { n_values } else { 0 }];
             for (member, weights) in members.iter().enumerate() {
@@ -123,7 +138,8 @@ impl<S: Surface> Scorer for SurfaceScorer<'_, S> {
                 for (row, levels) in levels.chunks_exact(self.n_targets + 1).enumerate() {
                     let (targets, base) = levels.split_at(self.n_targets);
                     for (target, level) in targets.iter().enumerate() {
-                        let effect = (f64::from(*level) - f64::from(base[0])) * scale;
+                        let shift = shifts.map_or(0.0, |shifts| shifts[target]);
+                        let effect = (f64::from(*level) - f64::from(base[0]) + shift) * scale;
                         sums[row * self.n_targets + target] += effect;
                         if spread {
                             squares[row * self.n_targets + target] += effect * effect;

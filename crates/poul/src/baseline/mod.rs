@@ -19,6 +19,7 @@
 //! | `sin` | structured intervention networks on names |
 //! | `graphite`, `independence` | encoders of unit and policy, kept independent |
 //! | `drnet` | a head for each stratum of dose |
+//! | `dedl` | a network into a link of factors, with debiased averages |
 //! | `forest` | causal forest, uplift forest |
 //! | `ablation`, `poul_id` | the method less one of its ideas |
 //! | `random` | effects drawn from the seed |
@@ -28,6 +29,7 @@ pub mod ridge;
 
 mod ablation;
 mod cfr;
+mod dedl;
 mod descn;
 mod dr_learner;
 mod dragonnet;
@@ -117,6 +119,10 @@ pub(crate) const GRAPHITE: Learner =
 /// Heads by dose.
 pub(crate) const DRNET: Learner =
     learner::<drnet::DrNet>("a head for each stratum of the distance from control");
+
+/// A link of factors.
+pub(crate) const DEDL: Learner =
+    learner::<dedl::Dedl>("a network into a link of the factors, with debiased averages");
 
 /// A network of outcomes under treatments, as a learner.
 const fn learner<S: surface::Surface + 'static>(summary: &'static str) -> Learner {

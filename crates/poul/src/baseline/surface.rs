@@ -7,10 +7,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::first_stage::{ArmPropensity, Needs};
+use super::fit::standard;
+use super::fitted::Fitted;
+use super::params::TrainingParams;
 use super::treatments::{Chosen, Tier, Treatments};
-use crate::Result;
-use crate::effect::ValidTrainingData;
-use crate::net::{Batch, LayoutBuilder, Tape, Var};
+use crate::effect::{PolicyShift, ValidTrainingData};
+use crate::net::{Batch, LayoutBuilder, RowSource, Tape, Var};
+use crate::nuisance::Folds;
+use crate::policy::PolicySet;
+use crate::{Progress, Result, Seed};
 
 /// A network of outcomes under treatments.
 pub(super) trait Surface: Sized + Send + Sync {
@@ -37,8 +42,21 @@ pub(super) trait Surface: Sized + Send + Sync {
     }
 
     /// Settles what depends on the data.
-    fn adapt(model: &mut Self::Model, data: &ValidTrainingData<'_>) {
+    fn adapt(model: &mut Self::Model, data: &ValidTrainingData<'_>) -> Result<()> {
         let _ = (model, data);
+        Ok(())
+    }
+
+    /// Whether what was settled by the data fits the treatments, as it does unless a file was damaged.
+    fn fits(model: &Self::Model, treatments: &Treatments) -> bool {
+        let _ = (model, treatments);
+        true
+    }
+
+    /// An outcome in the units that it is learned in, and what a unit is: by default standard units.
+    fn units(model: &Self::Model, values: &[f64], weight: Option<&[f64]>) -> (Vec<f32>, f64) {
+        let _ = model;
+        standard(values, weight)
     }
 
     /// Declares the weights.
@@ -76,6 +94,17 @@ pub(super) trait Surface: Sized + Send + Sync {
         weight[0] = 1.0;
     }
 
+    /// What must be added to levels once an outcome is fitted, so that mean effects over the training rows are those
+    /// that the rival vouches for; by default nothing.
+    fn shift(
+        fit: &Fitted<Self>,
+        outcome: &FittedOutcome<'_>,
+        progress: &dyn Progress,
+    ) -> Result<Option<PolicyShift>> {
+        let _ = (fit, outcome, progress);
+        Ok(None)
+    }
+
     /// The loss of a shard: by default the squared distance from the goals.
     fn loss(&self, tape: &mut Tape<'_>, rows: &Rows<'_>, batch: &Batch<'_>) -> Var {
         let fitted = self.fitted(tape, rows, batch);
@@ -84,6 +113,24 @@ pub(super) trait Surface: Sized + Send + Sync {
         }
         goal_loss(self, tape, fitted, rows, batch)
     }
+}
+
+/// An outcome whose networks were fitted, and how.
+pub(super) struct FittedOutcome<'a> {
+    pub(super) rows: &'a Rows<'a>,
+    pub(super) policies: &'a PolicySet,
+    pub(super) x: &'a dyn RowSource,
+    /// Of each member.
+    pub(super) weights: &'a [Vec<f32>],
+    /// The folds of the first stage.
+    pub(super) folds: &'a Folds,
+    /// Parts of which the first is held out for early stopping.
+    pub(super) parts: Option<&'a Folds>,
+    pub(super) training: &'a TrainingParams,
+    /// The outcome's stream, under which networks of its own may be trained.
+    pub(super) seed: Seed,
+    /// What progress calls the outcome.
+    pub(super) stage: &'a str,
 }
 
 /// The weighted mean squared distance of fitted numbers from several goals.

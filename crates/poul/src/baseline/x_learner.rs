@@ -69,11 +69,12 @@ impl Surface for XLearner {
         Needs { residual: false, propensity: None, levels: Some(&model.meta) }
     }
 
-    fn adapt(model: &mut XLearnerParams, data: &ValidTrainingData<'_>) {
+    fn adapt(model: &mut XLearnerParams, data: &ValidTrainingData<'_>) -> Result<()> {
         let is_random = data.design == Design::Randomized && data.propensity.is_empty();
         if model.blend == Blend::Auto {
             model.blend = if is_random { Blend::Shares } else { Blend::Propensity };
         }
+        Ok(())
     }
 
     fn build(layout: &mut LayoutBuilder, shape: &Shape<'_>, model: &XLearnerParams) -> Self {

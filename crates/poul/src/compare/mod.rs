@@ -16,7 +16,6 @@
 //! | `run` | the whole, resumable |
 //! | `summary` | readings of all seeds as estimates and differences |
 //! | `result` | what was found |
-//! | `stage` | progress of one learner among several |
 
 mod assigned;
 mod entrant;
@@ -24,7 +23,6 @@ mod experiment;
 mod part;
 mod result;
 mod run;
-mod stage;
 mod summary;
 mod test_rows;
 mod truth;
@@ -37,4 +35,3 @@ pub use run::{ComparisonRequest, compare};
 
 pub(crate) use experiment::Prepared;
 pub(crate) use part::Part;
-pub(crate) use stage::Named;

@@ -8,12 +8,12 @@ use super::entrant::Entrant;
 use super::experiment::{Experiment, Prepared, Split};
 use super::part::Table;
 use super::result::{Comparison, Failure};
-use super::stage::Named;
 use super::summary::{Shape, results};
 use super::test_rows::{TestQuestion, TestReadings, TestRows};
 use crate::data::{Filter, Source};
 use crate::evaluate::{Bootstrap, Params, Readings, ValidParams};
 use crate::model::{CheckpointPlan, DEFAULT_LEARNER};
+use crate::progress::Named;
 use crate::{Checkpoint, Error, Kind, Memory, Progress, Result, Seed};
 
 /// What to compare, on what.
@@ -163,7 +163,8 @@ impl Work<'_> {
             self.progress.finish();
             return serde_json::from_slice(&bytes).map_err(|_| checkpoint.damaged_entry(&entry));
         }
-        let progress = Named { progress: self.progress, name: name.to_owned(), memory: Some(memory) };
+        let progress =
+            Named { progress: self.progress, name: name.to_owned(), memory: Some(memory), checkpoint: None };
         let Prepared { train, validation, setting, table, .. } = self.prepared;
         let trained = self.prepared.train(train, entrant.learner, &entrant.settings, seed, &progress)?;
         let effects = trained.effects.as_ref();

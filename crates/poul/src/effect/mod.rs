@@ -15,6 +15,8 @@
 //! | `support` | which atoms were seen, how far a policy is from those that were run |
 //! | `question` | which policies are asked for, by name or by combination |
 //! | `own_contrast` | what a row's own policy does beyond what was assigned on average |
+//! | `training_rows` | some rows of the training data |
+//! | `policy_shift` | numbers added to the effects of policies |
 //! | `table` | effects of a whole table, streamed from file to file |
 //! | `constant` | the simplest learner: differences of arm means |
 
@@ -24,6 +26,7 @@ mod averages;
 mod combination;
 mod embedding;
 mod own_contrast;
+mod policy_shift;
 mod quantile;
 mod question;
 mod settings;
@@ -33,6 +36,7 @@ mod table;
 mod tensor;
 mod trained;
 mod training_data;
+mod training_rows;
 
 pub use averages::{AverageEstimate, Averages};
 pub use combination::combination;
@@ -47,6 +51,9 @@ pub use table::EffectTable;
 pub use tensor::{Tensor, Tensors};
 pub use trained::{Phase, Trained};
 pub use training_data::{BaselineRows, GivenPropensity, OutcomeColumn, TrainingData, ValidTrainingData};
+
+pub(crate) use policy_shift::PolicyShift;
+pub(crate) use training_rows::{TrainingRows, pick};
 
 use crate::Result;
 use crate::net::RowSource;

@@ -28,10 +28,14 @@ impl Settings {
         Ok((read_table("model", &self.model)?, read_table("training", &self.training)?))
     }
 
-    /// The populations that training asks for: those of `phases` under `[training]`.
+    /// The populations that training asks for: those of `phases` under `[training]`, and under that of every member of a
+    /// stack.
     pub fn populations(&self) -> Vec<&str> {
-        let phases = self.training.get("phases").and_then(Value::as_array);
-        phases.into_iter().flatten().filter_map(|phase| phase.get("population")?.as_str()).collect()
+        let members = self.model.get("learners").and_then(Value::as_object).into_iter().flatten();
+        let of_members = members.filter_map(|(_, settings)| settings.get("training")?.get("phases"));
+        let phases = self.training.get("phases").into_iter().chain(of_members);
+        let phases = phases.filter_map(Value::as_array).flatten();
+        phases.filter_map(|phase| phase.get("population")?.as_str()).collect()
     }
 
     /// These settings, and those of `under` where these are silent.

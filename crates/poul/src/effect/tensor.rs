@@ -48,6 +48,19 @@ impl Tensors {
         }
     }
 
+    /// Takes out all tensors whose names begin so, which they lose.
+    pub fn split_off(&mut self, prefix: &str) -> Self {
+        let names: Vec<String> =
+            self.names().filter(|name| name.starts_with(prefix)).map(str::to_owned).collect();
+        let mut own = Self::default();
+        for name in names {
+            if let Some(value) = self.0.remove(&name) {
+                own.0.insert(name[prefix.len()..].to_owned(), value);
+            }
+        }
+        own
+    }
+
     /// The shape of a tensor, if it is there.
     pub fn shape(&self, name: &str) -> Option<&[usize]> {
         self.0.get(name).map(|(shape, _)| shape.as_slice())
@@ -76,6 +89,9 @@ mod tests {
         );
         assert!(message(tensors.clone().take("w", &[usize::MAX, 3])).contains("has shape"));
         assert_eq!(message(tensors.take("nan", &[1])), "tensor `nan`: holds NaN");
+        tensors.insert("a.w", vec![1], vec![3.0]);
+        let mut own = tensors.split_off("a.");
+        assert_eq!((own.take("w", &[1]).unwrap(), own.names().count()), (vec![3.0], 0));
         assert_eq!(tensors.take("w", &[2, 3]).unwrap(), [1.0; 6]);
         assert_eq!(tensors.names().count(), 0);
     }

@@ -3,6 +3,7 @@
 use crate::baseline::{self, ridge};
 use crate::effect::{EffectModel, Settings, Tensors, Trained, ValidTrainingData, constant};
 use crate::learner as poul;
+use crate::stack;
 use crate::{Error, Kind, Progress, Result, Seed};
 
 /// What a learner is to the rest of the library.
@@ -32,6 +33,7 @@ pub const LEARNERS: &[Learner] = &[
         train: poul::train,
         load: poul::load,
     },
+    stack::STACK,
     Learner {
         name: ridge::NAME,
         summary: "bilinear ridge of the residual outcome on features × mixture",
@@ -53,6 +55,7 @@ pub const LEARNERS: &[Learner] = &[
     baseline::SIN_CAT,
     baseline::GRAPHITE,
     baseline::DRNET,
+    baseline::DEDL,
     baseline::CAUSAL_FOREST,
     baseline::UPLIFT_FOREST,
     Learner {

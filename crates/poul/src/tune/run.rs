@@ -6,9 +6,10 @@ use serde_json::json;
 use super::halving::{Halving, Resource, Round, with_epochs};
 use super::points::{Search, points};
 use super::space::{Point, Space, apply};
-use crate::compare::{Experiment, Named, Part, Prepared};
+use crate::compare::{Experiment, Part, Prepared};
 use crate::effect::Settings;
 use crate::model::{CheckpointPlan, Learner};
+use crate::progress::Named;
 use crate::{Checkpoint, Error, Kind, Progress, Result, Seed};
 
 /// What to search, on what.
@@ -204,7 +205,8 @@ impl Work<'_> {
         {
             return serde_json::from_slice(&bytes).map_err(|_| checkpoint.damaged_entry(&entry));
         }
-        let progress = Named { progress: self.progress, name: name.to_owned(), memory: None };
+        let progress =
+            Named { progress: self.progress, name: name.to_owned(), memory: None, checkpoint: None };
         let judged = match self.r_loss(&settings, part, &progress) {
             Ok(r_loss) => Judged { r_loss, error: None },
             Err(error) if matches!(error.kind(), Kind::Cancelled | Kind::Output) => return Err(error),

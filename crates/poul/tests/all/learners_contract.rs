@@ -110,6 +110,14 @@ fn short(learner: &Learner) -> Settings {
             settings.model.insert(name.into(), value);
         }
     }
+    if settings.model.contains_key("of") {
+        // Members of several kinds, as short themselves.
+        let members = ["constant", "poul", "s-learner"];
+        let own = |name: &&str| (name.to_string(), short(poul::model::learner(name).unwrap()));
+        let own: std::collections::BTreeMap<String, Settings> = members.iter().map(own).collect();
+        settings.model.insert("of".into(), serde_json::json!(members));
+        settings.model.insert("learners".into(), serde_json::to_value(own).unwrap());
+    }
     for (name, value) in [("epochs", 2), ("folds", 2), ("batch_rows", 256)] {
         // A fixed number of folds stays what it is.
         if settings.training.contains_key(name) && settings.training[name] != 1 {

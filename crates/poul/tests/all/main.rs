@@ -34,6 +34,8 @@ mod policy_files;
 mod policy_properties;
 mod policy_table_errors;
 mod real_data;
+mod rival_dedl;
 mod rivals;
 mod simulate_files;
+mod stack;
 mod verdicts;

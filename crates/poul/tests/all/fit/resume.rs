@@ -44,6 +44,35 @@ fn a_fit_that_is_stopped_again_and_again_gives_the_same_bytes() {
 }
 
 #[test]
+fn a_stack_that_is_stopped_goes_on_to_the_same_bytes() {
+    let phases = json!([{ "epochs": 2 }, { "population": "core = 1", "epochs": 1 }]);
+    let mut bench = Bench::new(json!({
+        "model": { "of": ["poul", "s-learner", "constant"], "learners": {
+            "poul": { "model": { "members": 2, "hidden": [8] }, "training": { "folds": 2, "phases": phases } },
+            "s-learner": { "model": { "members": 1, "hidden": [8] }, "training": { "epochs": 2 } },
+        }},
+        "training": { "folds": 2 },
+    }));
+    bench.learner = "stack";
+    let listener = Listener::new(Stop::Never);
+    let whole = bytes_of(&bench.fit(false, &listener).unwrap());
+    let n_steps = listener.n_steps.into_inner();
+    let stages = listener.stages.into_inner().unwrap();
+    for stage in ["fold 2 of 2, poul: Learning effects, phase 2 of 2", "s-learner: s-learner: y"] {
+        assert!(stages.iter().any(|(name, _)| name == stage), "{stages:?}");
+    }
+    let mut n_stops = 0;
+    let model = loop {
+        match bench.stopped(n_stops > 0, Stop::Die(n_steps * 2 / 5)) {
+            Some(model) => break model,
+            None => n_stops += 1,
+        }
+        assert!(n_stops < 60, "no progress");
+    };
+    assert!(n_stops > 0 && bytes_of(&model) == whole, "stopped {n_stops} times");
+}
+
+#[test]
 fn another_fit_is_refused_by_name() {
     let mut bench = Bench::small();
     assert!(bench.stopped(false, Stop::Cancel(30)).is_none());
