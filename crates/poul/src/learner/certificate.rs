@@ -30,6 +30,7 @@ impl PolicyEmbedding for Poul {
         chosen: &[usize],
         outcome: usize,
     ) -> Result<Vec<StabilityConstants>> {
+        let policies = &*self.weighted(policies)?;
         let mixtures = self.space().mixtures(policies, chosen)?;
         // An atom of which nothing is known counts as zero: so does its φ.
         let has_nothing = |(row, policy): (usize, &usize)| {
@@ -115,8 +116,11 @@ pub(super) fn gain_deciles(
         let mut g = predict(layout, weights, network, x, d * n_outcomes, member)?;
         for (outcome, anchor) in anchors.iter().enumerate() {
             for g in g.chunks_exact_mut(d).skip(outcome).step_by(n_outcomes) {
-                let centred = g.iter_mut().zip(&anchor.centre[member]);
-                centred.for_each(|(g, centre)| *g = (anchor.slope * (f64::from(*g) - centre)) as f32);
+                let own = g.iter_mut().zip(&anchor.centre[member]);
+                own.for_each(|(g, centre)| {
+                    let around = anchor.slope * (f64::from(*g) - centre);
+                    *g = (around + anchor.level * centre) as f32;
+                });
             }
         }
         for outcome in 0..n_outcomes {

@@ -1,7 +1,7 @@
 //! Stage 2 of Algorithm 1: g and h on residuals, by the orthogonalised loss; the best state by validation R-loss.
 
 use super::calibration::{Slopes, slopes};
-use super::centring::{Assigned, Centre};
+use super::centring::{Assigned, Centre, OwnExposure};
 use super::halves::{Team, teams};
 use super::held_out::HeldOutParts;
 use super::objective::{Target, Training};
@@ -41,6 +41,8 @@ pub(super) struct Problem<'a> {
     pub cluster: Option<&'a [u32]>,
     /// π(t | x), or what follows from it.
     pub assigned: Assigned<'a>,
+    /// Where rows have exposures of their own.
+    pub own: Option<OwnExposure<'a>>,
     /// How h is centred, settled.
     pub centring: Centring,
     /// The phases of training, at least one.
@@ -56,7 +58,7 @@ impl<'a> Problem<'a> {
         Training {
             network,
             mixtures: self.mixtures,
-            centre: Centre::new(self.assigned, self.centring, n_policies, &params.model),
+            centre: Centre::new(self.assigned, self.centring, n_policies, &params.model, self.own),
             policy: self.policy,
             target: self.target,
             weight: self.weight,
