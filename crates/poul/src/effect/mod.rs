@@ -38,7 +38,7 @@ mod training_data;
 
 pub use averages::{AverageEstimate, Averages};
 pub use combination::combination;
-pub use embedding::{GainDeciles, PolicyEmbedding, StabilityConstants};
+pub use embedding::{GainDeciles, PolicyEmbedding, RowBound, StabilityConstants};
 pub use exposed::ExposedRows;
 pub use own_contrast::{AssignedTable, PolicyColumn};
 pub use quantile::normal_quantile;

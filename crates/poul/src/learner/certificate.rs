@@ -10,7 +10,7 @@ use super::params::Loss;
 use super::poul::Poul;
 use super::uplift_net::UpliftNet;
 use crate::Result;
-use crate::effect::{GainDeciles, PolicyEmbedding, StabilityConstants};
+use crate::effect::{GainDeciles, PolicyEmbedding, RowBound, StabilityConstants};
 use crate::net::{Layout, RowSource, Workspace, predict};
 use crate::policy::PolicySet;
 
@@ -57,6 +57,15 @@ impl PolicyEmbedding for Poul {
     fn gains(&self, outcome: usize) -> &[GainDeciles] {
         let n_members = self.weights().len();
         self.gain_deciles().get(outcome * n_members..(outcome + 1) * n_members).unwrap_or(&[])
+    }
+
+    fn row_bounds(
+        &self,
+        policies: &PolicySet,
+        pair: [usize; 2],
+        outcome: usize,
+    ) -> Result<Option<Vec<RowBound>>> {
+        self.own_row_bounds(policies, pair, outcome)
     }
 
     fn link_slope(&self) -> f64 {
@@ -258,7 +267,7 @@ mod tests {
         let all: Vec<usize> = (0..policies.len()).collect();
         let mixtures = poul.space().mixtures(&policies, &all).unwrap();
         let population = Population { x: &x, weight: None, mixtures: &mixtures, shares: &shares };
-        poul.canonicalise(&population, None, &[]).unwrap();
+        poul.canonicalise(&population, None, &[], None).unwrap();
 
         let d = params.model.effect_dim;
         let g: Vec<Vec<f32>> = (0..2)

@@ -29,7 +29,7 @@
 //! | `stage` | names of the stages that borrow the outcome model's machinery |
 //! | `train` | the whole: scale outcomes, nuisances, stage 2 |
 //! | `canonical` | of all equal forms of a model, the one whose axes mean something |
-//! | `certificate` | how far effects of two policies can differ: Proposition 3 |
+//! | `certificate`, `own_bound` | how far effects of two policies can differ: Proposition 3 |
 //! | `axes` | the change of axes behind it |
 //! | `eigen` | eigenvalues of small matrices |
 //! | `poul`, `scorer`, `own_scorer` | what comes out, and how it scores |
@@ -53,6 +53,7 @@ mod logistic;
 mod noise;
 mod nuisances;
 mod objective;
+mod own_bound;
 mod own_centring;
 mod own_mixtures;
 mod own_scorer;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::space::{Mixtures, TreatmentSpace};
 use crate::net::{RowSource, SparseRows, Tape, Var};
-use crate::policy::{ContextWeights, PolicySet};
+use crate::policy::PolicySet;
 use crate::{Error, Result};
 
 /// The mean exposure of the training rows to each context, w̄(s), and its mean square.
@@ -57,7 +57,7 @@ impl MeanExposure {
     }
 
     /// The policies under w̄.
-    pub(super) fn weighted(&self, policies: &PolicySet) -> Result<PolicySet> {
+    pub(super) fn weighted(&self, policies: &PolicySet) -> PolicySet {
         weighted(policies, &self.mean)
     }
 
@@ -79,10 +79,10 @@ impl MeanExposure {
     }
 }
 
-/// Policies under other weights of their contexts, in order of these.
-pub(super) fn weighted(policies: &PolicySet, weights: &[f64]) -> Result<PolicySet> {
-    let weights = policies.contexts().iter().cloned().zip(weights.iter().copied()).collect();
-    policies.with_weights(&ContextWeights::from_map(&weights))
+/// Policies under mean exposures, in the order of their contexts, brought to sum 1.
+pub(super) fn weighted(policies: &PolicySet, mean: &[f64]) -> PolicySet {
+    let total = mean.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+    policies.under_weights(&mean.iter().map(|mean| mean / total).collect::<Vec<_>>())
 }
 
 impl OwnMixtures {

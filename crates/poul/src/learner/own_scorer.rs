@@ -122,6 +122,23 @@ impl Poul {
     }
 }
 
+impl<'m> OwnScorer<'m> {
+    /// What a unit of a row's own distance adds to the first target, in the outcome's units, the mean over members.
+    pub(super) fn offset(&self, outcome: usize) -> f64 {
+        let link = &self.links[outcome];
+        let sum: f64 = link.offsets.iter().filter_map(|own| own.first()).sum();
+        sum * link.unit / link.offsets.len().max(1) as f64
+    }
+
+    pub(super) fn net(&self, outcome: usize, member: usize) -> &OwnNet<'m> {
+        &self.nets[self.links[outcome].net][member]
+    }
+
+    pub(super) fn mixtures(&self) -> &OwnMixtures {
+        &self.mixtures
+    }
+}
+
 impl Scorer for OwnScorer<'_> {
     fn score(&self, x: &dyn RowSource, spread: bool) -> Result<Scores> {
         check_n_rows(x)?;

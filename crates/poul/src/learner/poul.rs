@@ -210,6 +210,15 @@ impl Poul {
         &self.manifest.gains
     }
 
+    /// Whether effects go by how much each row meets every context.
+    pub(super) fn has_own_exposure(&self) -> bool {
+        self.reference.is_some()
+    }
+
+    pub(super) fn reference(&self) -> Option<&Reference> {
+        self.reference.as_ref()
+    }
+
     pub(super) fn anchors(&self) -> &[Anchor] {
         &self.anchors
     }

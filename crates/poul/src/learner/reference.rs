@@ -97,7 +97,7 @@ impl Reference {
         if policies.contexts() != self.contexts {
             return Err(Error::other("policies over other contexts than the model's"));
         }
-        weighted(policies, &self.mean)
+        Ok(weighted(policies, &self.mean))
     }
 
     pub(super) fn n_contexts(&self) -> usize {

@@ -62,7 +62,7 @@ pub fn train(
         return Err(error.hint("fit afresh, or leave the exposure out"));
     }
     // Where no row is meant, contexts weigh what rows meet of them on average.
-    let weighted = exposure.as_ref().map(|own| own.weighted(data.policies)).transpose()?;
+    let weighted = exposure.as_ref().map(|own| own.weighted(data.policies));
     let policies = weighted.as_ref().unwrap_or(data.policies);
     let weight: Option<Vec<f32>> =
         data.weight.map(|weight| weight.iter().map(|weight| *weight as f32).collect());

@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::set::PolicySet;
-use super::weights::ContextWeights;
 use crate::data::{Columns, ExposureColumn, ExposureScale};
 use crate::{Error, Kind, Result};
 
@@ -154,10 +153,8 @@ impl Exposure {
     }
 
     /// Policies over the same contexts under the mean exposure w̄(s).
-    pub fn weighted(&self, policies: &PolicySet) -> Result<PolicySet> {
-        let weights = self.columns.iter().zip(&self.weights);
-        let weights = weights.map(|((context, _), weight)| (context.clone(), *weight)).collect();
-        policies.with_weights(&ContextWeights::from_map(&weights))
+    pub fn weighted(&self, policies: &PolicySet) -> PolicySet {
+        policies.under_weights(&self.weights)
     }
 
     /// What the user should know of rows without any exposure, if there are such rows.
@@ -191,6 +188,25 @@ impl ExposureRows {
         &self.values[row * self.n_contexts..][..self.n_contexts]
     }
 
+    /// The rows from one up to, and without, another.
+    pub fn part(&self, first: usize, end: usize) -> Self {
+        let values = self.values[first * self.n_contexts..end * self.n_contexts].to_vec();
+        Self { values, n_contexts: self.n_contexts, n_unexposed: 0 }
+    }
+
+    /// Some of the rows.
+    pub(crate) fn some(&self, rows: &[usize]) -> Self {
+        let values = rows.iter().flat_map(|row| self.row(*row).to_vec()).collect();
+        Self { values, n_contexts: self.n_contexts, n_unexposed: 0 }
+    }
+
+    /// Puts other rows below these.
+    pub(crate) fn append(&mut self, other: &Self) {
+        self.n_contexts = other.n_contexts;
+        self.values.extend_from_slice(&other.values);
+        self.n_unexposed += other.n_unexposed;
+    }
+
     /// How many rows there are.
     pub fn len(&self) -> usize {
         self.values.len() / self.n_contexts.max(1)
@@ -217,5 +233,116 @@ fn shortened(names: &[String]) -> String {
     match names.len() {
         n if n > SHOWN => format!("{} and {} more", names[..SHOWN].join(", "), n - SHOWN),
         _ => names.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use arrow_schema::{DataType, Field, Schema};
+
+    use super::*;
+    use crate::data::{ExposureRole, Need, Roles};
+
+    fn schema() -> Schema {
+        let field = |name: &str, kind: DataType| Field::new(name, kind, true);
+        let numbers = ["y", "f", "trips_a", "trips_b", "trips_c", "other"].map(|name| field(name, DataType::Float64));
+        Schema::new(numbers.into_iter().chain([field("policy", DataType::Utf8)]).collect::<Vec<_>>())
+    }
+
+    fn policies(contexts: &str) -> PolicySet {
+        let text = format!("{contexts}\n[policies.control]\n\"*\" = \"none\"\n[policies.T]\n\"*\" = \"none\"\na = \"up\"");
+        PolicySet::from_toml(&text, Path::new("p.toml")).unwrap()
+    }
+
+    fn columns(exposure: &[&str], contexts: &str) -> Result<Columns> {
+        let exposure = ExposureRole::from_entries(exposure)?;
+        let roles = Roles { outcome: vec!["y".into()], exposure, ..Roles::default() };
+        roles.check(&schema(), Need::FIT)?.with_contexts(&policies(contexts), &schema())
+    }
+
+    const THREE: &str = "[contexts]\na = 1\nb = 1\nc = 2";
+
+    #[test]
+    fn columns_are_found_by_pattern_by_name_and_in_the_policy_file() {
+        let by_pattern = columns(&["trips_*"], THREE).unwrap();
+        assert_eq!(by_pattern.exposure.len(), 3);
+        assert!(by_pattern.feature_names().contains(&"trips_a"), "exposures are features too");
+        let by_name = columns(&["c=trips_c", "a=trips_a", "b=trips_b"], THREE).unwrap();
+        assert_eq!(by_name.exposure, by_pattern.exposure);
+        let file = "[contexts.b]\nexposure = 'trips_b'\n[contexts.a]\nexposure = 'trips_a'\n\
+                    [contexts.c]\nweight = 2\nexposure = 'trips_c'";
+        assert_eq!(columns(&[], file).unwrap().exposure, by_pattern.exposure);
+        let set = policies(file);
+        assert_eq!(set.weights(), [0.25, 0.25, 0.5]);
+        // Flags win over the file, and a set reads as it was written.
+        assert_eq!(columns(&["a=other", "b=trips_b", "c=f"], file).unwrap().exposure[0].column, "other");
+        assert_eq!(PolicySet::from_toml(&set.to_toml(), Path::new("p.toml")).unwrap(), set);
+        let json = set.to_json_value().to_string();
+        assert_eq!(PolicySet::from_json(&json, Path::new("p.json")).unwrap(), set);
+        let stored = serde_json::to_string(&set).unwrap();
+        assert_eq!(serde_json::from_str::<PolicySet>(&stored).unwrap(), set);
+        assert_ne!(set.canonical_bytes(), policies(THREE).canonical_bytes());
+        assert!(columns(&[], THREE).unwrap().exposure.is_empty());
+    }
+
+    #[test]
+    fn what_is_wrong_with_exposures_is_told() {
+        let four = "[contexts]\na = 1\nb = 1\nc = 2\nd = 1\ne = 1";
+        for (exposure, contexts, what, hint) in [
+            (&["trips_*"][..], four, "contexts `d`, `e` have no exposure column", "every context"),
+            (&["a=trips_a", "b=trips_b"], THREE, "context `c` has no exposure column", "every context"),
+            (&["a=trips_a", "z=trips_b"], THREE, "unknown context `z`", "a, b and c"),
+            (&["a=trips_a", "b=trip_b"], THREE, "there is no column `trip_b`", "trips_b"),
+            (&["a=policy"], THREE, "is text, but exposure must be numeric", ""),
+            (&["a=y"], THREE, "two roles: outcome and exposure", ""),
+            (&["visits_*"], THREE, "no column matches `visits_*`", ""),
+            (&["trips"], THREE, "has not one `*`", "PREFIX_*"),
+        ] {
+            let error = columns(exposure, contexts).unwrap_err();
+            assert!(error.to_string().contains(what), "{error}");
+            assert!(error.hint_text().unwrap_or_default().contains(hint), "{:?}", error.hint_text());
+        }
+        for (text, what) in [
+            ("[contexts.a]\nexposure = 3", "`exposure` is a number, not the name of a column"),
+            ("[contexts.a]\nweight = 'x'", "`weight` is a string, not a number"),
+            ("[contexts.a]\nexposures = 'x'", "unknown key `exposures`"),
+            ("[contexts]\na = 'x'", "the weight of context `a` is a string"),
+        ] {
+            let error = PolicySet::from_toml(&format!("{text}\n[policies.t]\na = 'n'"), Path::new("p.toml"));
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains(what) && error.contains("line"), "{error}");
+        }
+    }
+
+    #[test]
+    fn shares_and_totals_have_a_mean_of_one() {
+        let values = vec![vec![2.0, 0.0, 0.0, 6.0], vec![0.0, 0.0, 1.0, 0.0], vec![2.0, 0.0, 1.0, 0.0]];
+        let mut columns = columns(&["trips_*"], THREE).unwrap();
+        let shares = Exposure::fit(&columns, &values, None).unwrap().unwrap();
+        let rows = shares.rows(&values);
+        assert_eq!((rows.row(0), rows.row(3)), (&[0.5, 0.0, 0.5][..], &[1.0, 0.0, 0.0][..]));
+        // A row that met nothing is as the others are on average, and is told.
+        assert_eq!((rows.row(1), rows.n_unexposed(), rows.len()), (&[0.5, 1.0 / 6.0, 1.0 / 3.0][..], 1, 4));
+        assert!(shares.note(1).unwrap().contains("1 row has no exposure"));
+        assert_eq!(shares.note(0), None);
+        assert_eq!(rows.part(2, 4).row(0), rows.row(2));
+        let weighted = shares.weighted(&policies(THREE));
+        assert!((weighted.distance(0, 1) - 1.0).abs() < 1e-12, "twice the mean exposure to `a`");
+        columns.exposure_scale = ExposureScale::Total;
+        let totals = Exposure::fit(&columns, &values, None).unwrap().unwrap();
+        let rows = totals.rows(&values);
+        // The mean sum is 3.
+        assert_eq!((rows.row(3), rows.row(1)), (&[2.0, 0.0, 0.0][..], &[0.0; 3][..]));
+        let sum: f32 = (0..4).map(|row| rows.row(row).iter().sum::<f32>()).sum();
+        assert!((sum / 4.0 - 1.0).abs() < 1e-6);
+        assert!(totals.note(2).unwrap().contains("no effect"));
+        let none = vec![vec![0.0; 2]; 3];
+        assert!(Exposure::fit(&columns, &none, None).unwrap_err().to_string().contains("no row has any exposure"));
+        // Rows of weight 0 do not count.
+        let weight = [1.0, 0.0, 1.0, 0.0];
+        let counted = Exposure::fit(&columns, &values, Some(&weight)).unwrap().unwrap();
+        assert_eq!(counted.weighted(&policies(THREE)).weights()[1], 1.0 / 6.0);
     }
 }

@@ -155,6 +155,17 @@ impl PolicySet {
         builder.build()
     }
 
+    /// The same policies under weights in the order of the contexts, which sum to 1.
+    pub(crate) fn under_weights(&self, weights: &[f64]) -> PolicySet {
+        let mut set = self.clone();
+        set.weights.iter_mut().zip(weights).for_each(|(own, weight)| *own = *weight);
+        let entries = set.entry_atoms.iter().zip(&set.entry_conditional);
+        set.entry_mass = entries
+            .map(|(atom, probability)| set.weights[set.atoms[*atom as usize].context as usize] * probability)
+            .collect();
+        set
+    }
+
     /// A builder that holds this set's policies, weights and attributes.
     pub(super) fn to_builder(&self) -> PolicySetBuilder {
         let mut builder = PolicySetBuilder::default();
