@@ -11,7 +11,9 @@ use std::path::Path;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
-use poul::data::{Budget, Columns, Dataset, Design, EncoderParams, ExposureRole, Labels, Need, Roles, Source};
+use poul::data::{
+    Budget, Columns, Dataset, Design, EncoderParams, ExposureRole, Labels, Need, Roles, Source,
+};
 use poul::effect::{ExposedRows, Settings, TrainingData};
 use poul::model::learner;
 use poul::net::DenseRows;

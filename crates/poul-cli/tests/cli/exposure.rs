@@ -5,7 +5,8 @@ use crate::harness::Folder;
 /// A small delivery experiment.
 fn delivery() -> Folder {
     let folder = Folder::new();
-    let simulate = ["simulate", "--scenario", "delivery", "--out", ".", "--rows", "900", "--test-rows", "120"];
+    let simulate =
+        ["simulate", "--scenario", "delivery", "--out", ".", "--rows", "900", "--test-rows", "120"];
     folder.succeeds(&[&simulate[..], &["--features", "30", "--policies", "6"]].concat());
     folder
 }
@@ -35,8 +36,13 @@ fn a_model_with_exposure_is_fitted_scored_and_shown() {
     assert!(folder.succeeds(&["show", "m.poul"]).contains("24 columns, as total"));
     // A rival says that it takes contexts to weigh the same.
     let run = folder.run(&fit(&["--exposure", "trips_*", "--learner", "constant"]));
-    assert!(run.stderr.contains("`constant` takes contexts to weigh the same for every row"), "{}", run.stderr);
-    let compare = ["compare", "train.parquet", "--policies", "policies.toml", "--outcome", "spend", "--draws", "0"];
+    assert!(
+        run.stderr.contains("`constant` takes contexts to weigh the same for every row"),
+        "{}",
+        run.stderr
+    );
+    let compare =
+        ["compare", "train.parquet", "--policies", "policies.toml", "--outcome", "spend", "--draws", "0"];
     let learners = ["--learner", "poul-linear", "--learner", "ridge", "--exposure", "trips_*"];
     let run = folder.run(&[&compare[..], &learners].concat());
     assert_eq!(run.code, Some(0), "{}", run.transcript());

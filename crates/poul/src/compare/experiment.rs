@@ -89,8 +89,7 @@ impl<'a> Experiment<'a> {
         let encoder = Encoder::fit(self.source, &columns, self.encoder, progress);
         let encoder = encoder.map_err(|error| in_file(error, self.source))?;
         encoder.notes().iter().for_each(|note| progress.warn(note));
-        let table =
-            Table::read(self.source, &columns, &encoder, self.policies, None, self.budget, progress)?;
+        let table = Table::read(self.source, &columns, &encoder, self.policies, None, self.budget, progress)?;
         let (dataset, policy) = (&table.dataset, &table.policy);
         let screened =
             screen::screen_training(self.source, &columns, dataset, &encoder, self.policies, policy);

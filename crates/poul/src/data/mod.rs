@@ -41,7 +41,8 @@ pub(crate) use raw_column::short_number;
 pub use raw_column::{MISSING, RawCells, RawColumn};
 pub use reader::{Batch, RowReader};
 pub use roles::{
-    Columns, Design, ExposureColumn, ExposureRole, ExposureScale, Feature, Need, Prediction, Propensity, Roles,
+    Columns, Design, ExposureColumn, ExposureRole, ExposureScale, Feature, Need, Prediction, Propensity,
+    Roles,
 };
 pub use source::Source;
 pub use values::numbers;

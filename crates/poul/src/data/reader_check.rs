@@ -62,7 +62,8 @@ impl Place<'_> {
                     value if value > 0.0 => "the exposure is infinite".to_owned(),
                     value => format!("the exposure is negative: {value}"),
                 };
-                let hint = "how often a row meets a context is a number from 0 on; write 0 where it never does";
+                let hint =
+                    "how often a row meets a context is a number from 0 on; write 0 where it never does";
                 Err(self.error(what, column, row).hint(hint))
             }
         }

@@ -3,8 +3,8 @@
 
 use rand::RngExt;
 
-use super::params::{Centring, ModelParams};
 use super::own_mixtures::OwnMixtures;
+use super::params::{Centring, ModelParams};
 use super::space::Mixtures;
 use super::treatment_net::TreatmentNet;
 use super::uplift_net::RunningMean;
@@ -126,7 +126,9 @@ impl<'a> Centre<'a> {
             (Centring::None, _) => Centring::None,
             (_, Assigned::Mixtures { .. }) => Centring::Mixture,
             // With h of every row and policy, the exact centre of held-out rows would cost more than training.
-            (Centring::Sampled, _) if self.own.is_some() && self.n_policies > MANY_OWN_POLICIES => Centring::Sampled,
+            (Centring::Sampled, _) if self.own.is_some() && self.n_policies > MANY_OWN_POLICIES => {
+                Centring::Sampled
+            }
             (Centring::Sampled | Centring::RunningMean, _) if !tape.is_training() => Centring::Exact,
             (method, _) => method,
         }
@@ -369,7 +371,8 @@ mod tests {
 
     #[test]
     fn auto_is_exact_until_there_are_many_policies() {
-        let auto = |n_policies, design, is_estimated| Centring::Auto.settle(n_policies, design, is_estimated, false);
+        let auto =
+            |n_policies, design, is_estimated| Centring::Auto.settle(n_policies, design, is_estimated, false);
         assert_eq!(auto(MANY_POLICIES, Design::Randomized, false), Centring::Exact);
         assert_eq!(auto(MANY_POLICIES + 1, Design::Randomized, false), Centring::Sampled);
         assert_eq!(auto(MANY_POLICIES_BY_ROW, Design::Observational, true), Centring::Exact);

@@ -43,27 +43,35 @@ impl Poul {
         for member in 0..n_members {
             let (net, own) = (scorer.net(outcome, member), &gains[member]);
             let d = own.scales.len();
-            net.each_row(Part::Whole, scorer.mixtures(), n_rows, 2, &|row| reference.exposure(row), &mut |row, h| {
-                let g = reference.gain(member, row, outcome, d);
-                let unit = self.scales()[outcome];
-                let size = (0..d).map(|k| {
-                    let g = self.anchors().get(outcome).map_or(f64::from(g[k]), |anchor| {
-                        anchor.along(member, f64::from(g[k]), 1.0, k)
+            net.each_row(
+                Part::Whole,
+                scorer.mixtures(),
+                n_rows,
+                2,
+                &|row| reference.exposure(row),
+                &mut |row, h| {
+                    let g = reference.gain(member, row, outcome, d);
+                    let unit = self.scales()[outcome];
+                    let size = (0..d).map(|k| {
+                        let g = self
+                            .anchors()
+                            .get(outcome)
+                            .map_or(f64::from(g[k]), |anchor| anchor.along(member, f64::from(g[k]), 1.0, k));
+                        // Scales are in the outcome's units.
+                        (g * unit / own.scales[k]).powi(2)
                     });
-                    // Scales are in the outcome's units.
-                    (g * unit / own.scales[k]).powi(2)
-                });
-                let size = size.sum::<f64>().sqrt();
-                let moved = own.moved(&h[..d], &h[d..2 * d]);
-                let share = 1.0 / n_members as f64;
-                let bound = &mut bounds[row];
-                bound.gain += share * size;
-                bound.by_embedding += share * slope * size * moved;
-                let by_distance = constants[member].lipschitz.map(|lipschitz| {
-                    share * slope * size * lipschitz * constants[member].embedding_bound * distance(row)
-                });
-                bound.by_distance = bound.by_distance.zip(by_distance).map(|(sum, own)| sum + own);
-            })?;
+                    let size = size.sum::<f64>().sqrt();
+                    let moved = own.moved(&h[..d], &h[d..2 * d]);
+                    let share = 1.0 / n_members as f64;
+                    let bound = &mut bounds[row];
+                    bound.gain += share * size;
+                    bound.by_embedding += share * slope * size * moved;
+                    let by_distance = constants[member].lipschitz.map(|lipschitz| {
+                        share * slope * size * lipschitz * constants[member].embedding_bound * distance(row)
+                    });
+                    bound.by_distance = bound.by_distance.zip(by_distance).map(|(sum, own)| sum + own);
+                },
+            )?;
         }
         Ok(Some(bounds))
     }

@@ -33,7 +33,11 @@ pub(super) struct OwnMixtures {
 
 impl MeanExposure {
     /// Of all rows; none where contexts weigh the same for every row.
-    pub(super) fn of(x: &dyn RowSource, weight: Option<&[f64]>, policies: &PolicySet) -> Result<Option<Self>> {
+    pub(super) fn of(
+        x: &dyn RowSource,
+        weight: Option<&[f64]>,
+        policies: &PolicySet,
+    ) -> Result<Option<Self>> {
         let n_rows = x.n_rows();
         if n_rows == 0 || x.exposure(0).is_none() {
             return Ok(None);
@@ -127,8 +131,10 @@ impl OwnMixtures {
     ) -> Var {
         let rows = pairs.map(|(exposure, mass)| {
             let own = mass.iter().zip(&self.mean).zip(&self.context_of).enumerate();
-            own.map(|(atom, ((mass, mean), context))| (atom as u32, exposure[*context as usize] * (mass - mean)))
-                .filter(|(_, value)| *value != 0.0)
+            own.map(|(atom, ((mass, mean), context))| {
+                (atom as u32, exposure[*context as usize] * (mass - mean))
+            })
+            .filter(|(_, value)| *value != 0.0)
         });
         self.mixed(tape, phi, SparseRows::new(self.context_of.len(), rows))
     }

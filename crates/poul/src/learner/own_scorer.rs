@@ -79,8 +79,14 @@ impl Poul {
         for (outcome, unit) in self.scales().iter().enumerate() {
             let net = network.treatment_of(outcome);
             let anchor = self.anchors().get(outcome);
-            let mut link =
-                OwnLink { net, unit: *unit, anchor, offsets: Vec::new(), errors: Vec::new(), at_rest: Vec::new() };
+            let mut link = OwnLink {
+                net,
+                unit: *unit,
+                anchor,
+                offsets: Vec::new(),
+                errors: Vec::new(),
+                at_rest: Vec::new(),
+            };
             if self.model_params().loss == Loss::Logistic {
                 link.at_rest = nets[net].iter().map(OwnNet::at_rest).collect::<Result<_>>()?;
             } else if let Some(anchor) = anchor {
@@ -253,12 +259,14 @@ impl OwnScorer<'_> {
             for (i, spread) in spread.iter_mut().enumerate() {
                 // Pairs: the mean of (a − b)²/4. Otherwise the standard deviation over members.
                 let square: f64 = match self.in_pairs {
-                    true => effects
-                        .chunks_exact(2)
-                        .map(|pair| (value(&pair[0], i) - value(&pair[1], i)).powi(2))
-                        .sum::<f64>()
-                        * 0.5
-                        / n_members,
+                    true => {
+                        effects
+                            .chunks_exact(2)
+                            .map(|pair| (value(&pair[0], i) - value(&pair[1], i)).powi(2))
+                            .sum::<f64>()
+                            * 0.5
+                            / n_members
+                    }
                     false => {
                         let mean = f64::from(means[outcome][i]);
                         let squares = effects.iter().map(|own| (value(own, i) - mean).powi(2));

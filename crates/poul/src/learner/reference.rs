@@ -149,11 +149,17 @@ impl Reference {
         (0..self.n_contexts()).for_each(|context| single[context * (self.n_contexts() + 1)] = 1.0);
         let of_single = |row: usize| &single[row * self.n_contexts()..][..self.n_contexts()];
         let width = self.moments[member].len() / self.n_contexts().max(1);
-        let has_linear =
-            own.each_row(Part::Linear, mixtures, self.n_contexts(), n_chosen, &of_single, &mut |context, h| {
+        let has_linear = own.each_row(
+            Part::Linear,
+            mixtures,
+            self.n_contexts(),
+            n_chosen,
+            &of_single,
+            &mut |context, h| {
                 let moment = &self.moments[member][context * width + outcome * d..][..d];
                 add(h, &|k| along(f64::from(moment[k]), self.mean[context], k));
-            })?;
+            },
+        )?;
         if own.net.rho.is_linear() {
             return Ok(means);
         }

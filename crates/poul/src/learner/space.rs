@@ -162,14 +162,16 @@ impl TreatmentSpace {
     ) -> Result<(Mixtures, Vec<u32>)> {
         let mut weights = vec![0.0; self.contexts.len()];
         self.atoms.iter().zip(&self.mean).for_each(|((context, _), mean)| weights[*context as usize] += mean);
-        let mean = self.atoms.iter().zip(&self.mean).map(|((context, _), mean)| mean / weights[*context as usize]);
+        let mean =
+            self.atoms.iter().zip(&self.mean).map(|((context, _), mean)| mean / weights[*context as usize]);
         let mean: Vec<f64> = mean.collect();
         let mixtures = self.place_policies(policies, chosen, |policy| policies.conditional(policy), &mean)?;
         let known = policies.contexts();
         let names = self.contexts.iter().map(|name| known.binary_search(name).ok());
         let names = names.chain(mixtures.new_contexts.iter().map(|name| known.binary_search(name).ok()));
         let places: Option<Vec<u32>> = names.map(|place| place.map(|place| place as u32)).collect();
-        let places = places.ok_or_else(|| crate::Error::other("policies over other contexts than the model's"))?;
+        let places =
+            places.ok_or_else(|| crate::Error::other("policies over other contexts than the model's"))?;
         let context_of = mixtures.atoms.iter().map(|(context, _)| places[*context as usize]).collect();
         Ok((mixtures, context_of))
     }
@@ -208,8 +210,7 @@ impl TreatmentSpace {
             rows.push(row);
         }
         let n_atoms = atoms.len();
-        let mean =
-            mean.iter().enumerate().map(|(atom, mass)| (atom as u32, (mass / self.spread) as f32));
+        let mean = mean.iter().enumerate().map(|(atom, mass)| (atom as u32, (mass / self.spread) as f32));
         let seen = (0..n_atoms).map(|atom| (atom < self.atoms.len()).then_some((atom as u32, 1.0)));
         Ok(Mixtures {
             rows: Arc::new(SparseRows::new(n_atoms, rows)?),

@@ -123,7 +123,8 @@ impl Model {
             columns.exposure = ExposureRole::Columns(own).find(schema)?;
             columns.exposure_scale = exposure.scale();
             if let Some(other) = named.iter().find(|other| !columns.exposure.contains(other)) {
-                let what = format!("the model was fitted with other exposure columns than `{}`", other.column);
+                let what =
+                    format!("the model was fitted with other exposure columns than `{}`", other.column);
                 return Err(Error::usage(what).hint("leave --exposure out: the model knows its columns"));
             }
         }

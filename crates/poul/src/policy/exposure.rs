@@ -168,7 +168,9 @@ impl Exposure {
             ExposureScale::Share => format!(
                 "{rows} no exposure to any context: taken to meet contexts as the rows of training do on average"
             ),
-            ExposureScale::Total => format!("{rows} no exposure to any context, and so no effect of any policy"),
+            ExposureScale::Total => {
+                format!("{rows} no exposure to any context, and so no effect of any policy")
+            }
         })
     }
 
@@ -247,12 +249,15 @@ mod tests {
 
     fn schema() -> Schema {
         let field = |name: &str, kind: DataType| Field::new(name, kind, true);
-        let numbers = ["y", "f", "trips_a", "trips_b", "trips_c", "other"].map(|name| field(name, DataType::Float64));
+        let numbers =
+            ["y", "f", "trips_a", "trips_b", "trips_c", "other"].map(|name| field(name, DataType::Float64));
         Schema::new(numbers.into_iter().chain([field("policy", DataType::Utf8)]).collect::<Vec<_>>())
     }
 
     fn policies(contexts: &str) -> PolicySet {
-        let text = format!("{contexts}\n[policies.control]\n\"*\" = \"none\"\n[policies.T]\n\"*\" = \"none\"\na = \"up\"");
+        let text = format!(
+            "{contexts}\n[policies.control]\n\"*\" = \"none\"\n[policies.T]\n\"*\" = \"none\"\na = \"up\""
+        );
         PolicySet::from_toml(&text, Path::new("p.toml")).unwrap()
     }
 
@@ -339,7 +344,9 @@ mod tests {
         assert!((sum / 4.0 - 1.0).abs() < 1e-6);
         assert!(totals.note(2).unwrap().contains("no effect"));
         let none = vec![vec![0.0; 2]; 3];
-        assert!(Exposure::fit(&columns, &none, None).unwrap_err().to_string().contains("no row has any exposure"));
+        assert!(
+            Exposure::fit(&columns, &none, None).unwrap_err().to_string().contains("no row has any exposure")
+        );
         // Rows of weight 0 do not count.
         let weight = [1.0, 0.0, 1.0, 0.0];
         let counted = Exposure::fit(&columns, &values, Some(&weight)).unwrap().unwrap();

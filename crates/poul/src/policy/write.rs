@@ -51,9 +51,7 @@ impl PolicySet {
         let weights = self.contexts.iter().zip(&self.weights);
         let weights = weights.map(|(context, weight)| match self.exposure.get(context) {
             None => (context.clone(), Value::from(*weight)),
-            Some(column) => {
-                (context.clone(), serde_json::json!({ "weight": weight, "exposure": column }))
-            }
+            Some(column) => (context.clone(), serde_json::json!({ "weight": weight, "exposure": column })),
         });
         root.insert("contexts".to_owned(), Value::Object(weights.collect()));
         let policies = (0..self.len()).map(|policy_idx| {

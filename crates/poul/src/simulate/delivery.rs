@@ -86,7 +86,8 @@ pub(super) fn world(params: &Valid, seed: Seed) -> Delivery {
     let mut fields = vec![Field::new("zone", DataType::Utf8, false)];
     let number = |name: String| Field::new(name, DataType::Float32, false);
     fields.extend(policies.contexts.iter().map(|context| number(format!("trips_{context}"))));
-    fields.extend(["coupon_rate", "basket", "tenure_days", "wait_minutes"].map(|name| number(name.to_owned())));
+    fields
+        .extend(["coupon_rate", "basket", "tenure_days", "wait_minutes"].map(|name| number(name.to_owned())));
     fields.extend(feature_fields("f", n_numeric));
     let mut rng = seed.child("values").rng();
     let mut normal = || -> f64 { rng.sample(StandardNormal) };
@@ -130,16 +131,20 @@ impl Delivery {
         let mut response = Response { baseline: Vec::with_capacity(people.len()), gain: Vec::new() };
         for person in people {
             let share = 1.0 / person.orders.iter().sum::<f64>();
-            let late: f64 = (0..ZONES.len()).map(|zone| person.orders[zone * DAYPARTS.len() + 3] * share).sum();
+            let late: f64 =
+                (0..ZONES.len()).map(|zone| person.orders[zone * DAYPARTS.len() + 3] * share).sum();
             let usual = (person.basket - 20.0) / 8.0;
-            let mut level = self.zones[person.zone] + 1.2 * usual + 0.8 * late - 0.6 * (person.wait_minutes / 30.0);
+            let mut level =
+                self.zones[person.zone] + 1.2 * usual + 0.8 * late - 0.6 * (person.wait_minutes / 30.0);
             level += 0.7 * (person.coupon_rate * 3.0).sin();
             response.baseline.push(0.75 * BASELINE_SD * level + 20.0);
             // Who clips coupons takes discounts; large baskets hardly notice a delivery fee, new users do.
             let newness = (-person.tenure_days / 200.0).exp();
             let takes = [0.3 + 1.4 * person.coupon_rate, (0.9 - 0.4 * usual.tanh()) * (0.7 + 0.6 * newness)];
             for (orders, values) in person.orders.iter().zip(self.values.chunks(N_OFFERS)) {
-                response.gain.extend(values.iter().zip(takes).map(|(value, takes)| orders * share * value * takes));
+                response
+                    .gain
+                    .extend(values.iter().zip(takes).map(|(value, takes)| orders * share * value * takes));
             }
         }
         [response]
@@ -233,7 +238,9 @@ fn shares(n_policies: usize, n_held_out: usize) -> Vec<f64> {
 fn draw_people(hidden: &[Vec<f32>], seed: Seed) -> Vec<Person> {
     let mut rng = seed.child("people").rng();
     let value = |factor: usize, row: usize| f64::from(hidden[factor][row]);
-    (0..hidden[0].len()).map(|row| Person::draw([value(0, row), value(1, row), value(2, row)], &mut rng)).collect()
+    (0..hidden[0].len())
+        .map(|row| Person::draw([value(0, row), value(1, row), value(2, row)], &mut rng))
+        .collect()
 }
 
 impl Person {

@@ -149,7 +149,8 @@ impl World {
 /// An offer is worth more in the first zone and to rows with a large x.
 fn effect(trips: &[f64; N_CONTEXTS], x: f64, policy: usize) -> f64 {
     let total: f64 = trips.iter().sum();
-    let worth = |place: usize| [4.0, -2.0, 3.0, 1.0, -3.0, 2.0][place] * f64::from(u8::from(acts(policy, place)));
+    let worth =
+        |place: usize| [4.0, -2.0, 3.0, 1.0, -3.0, 2.0][place] * f64::from(u8::from(acts(policy, place)));
     (0..N_CONTEXTS).map(|place| trips[place] / total * worth(place)).sum::<f64>() * (1.0 + 0.5 * x)
 }
 
@@ -181,7 +182,9 @@ fn effects_follow_what_a_row_meets_and_average_to_what_is_said() {
     let plain = world.fit("poul", &[], ExposureScale::Share).unwrap();
     let x = poul::data::numbers(&column(&world.source, "x")).unwrap();
     let error = |effects: &[f32]| {
-        let truth = |place: usize| effect(&world.trips[place / N_POLICIES], x[place / N_POLICIES], place % N_POLICIES);
+        let truth = |place: usize| {
+            effect(&world.trips[place / N_POLICIES], x[place / N_POLICIES], place % N_POLICIES)
+        };
         let pairs = effects.iter().enumerate().map(|(place, own)| (f64::from(*own), truth(place)));
         let (square, power) =
             pairs.fold((0.0, 0.0), |(s, p), (own, truth)| (s + (own - truth).powi(2), p + truth * truth));
@@ -221,7 +224,8 @@ fn the_model_is_the_same_on_any_threads_and_from_its_file() {
     let all = DenseRows::new(&x, encoder.width()).unwrap();
     let all = scorer.score(&ExposedRows { x: &all, exposure: Some(&exposure) }, true).unwrap();
     for (first, end) in [(5, 6), (100, 107), (300, 600)] {
-        let part = DenseRows::new(&x[first * encoder.width()..end * encoder.width()], encoder.width()).unwrap();
+        let part =
+            DenseRows::new(&x[first * encoder.width()..end * encoder.width()], encoder.width()).unwrap();
         let own = exposure.part(first, end);
         let some = scorer.score(&ExposedRows { x: &part, exposure: Some(&own) }, true).unwrap();
         assert!(some.mean[0] == all.mean[0][first * 3..end * 3], "{first}");
@@ -241,7 +245,11 @@ fn totals_treat_who_meets_more_and_leave_alone_who_meets_nothing() {
     });
     let model = world.fit("poul", &["trips_*"], ExposureScale::Total).unwrap();
     let effects = world.effects(&model).unwrap();
-    assert!((0..N_ROWS).step_by(50).all(|row| effects[row * N_POLICIES..][..N_POLICIES].iter().all(|e| *e == 0.0)));
+    assert!(
+        (0..N_ROWS)
+            .step_by(50)
+            .all(|row| effects[row * N_POLICIES..][..N_POLICIES].iter().all(|e| *e == 0.0))
+    );
     assert!(effects.iter().any(|effect| effect.abs() > 0.5));
     let notes = &model.manifest().notes;
     assert!(notes.iter().any(|note| note.contains("32 rows have no exposure")), "{notes:?}");
@@ -254,10 +262,14 @@ fn distances_and_certificates_are_by_mean_exposure() {
     let world = world();
     let model = share(&world);
     let own = &model.manifest().policies;
-    assert!((own.weights()[0] - 1.0 / N_CONTEXTS as f64).abs() < 1e-12, "the file's weights stay as they are");
+    assert!(
+        (own.weights()[0] - 1.0 / N_CONTEXTS as f64).abs() < 1e-12,
+        "the file's weights stay as they are"
+    );
     let support = model.support(own, &[own.require("t9").unwrap()]);
-    let certificate =
-        model.certify(own, own.require("t9").unwrap(), &CertificateParams::default().check().unwrap()).unwrap();
+    let certificate = model
+        .certify(own, own.require("t9").unwrap(), &CertificateParams::default().check().unwrap())
+        .unwrap();
     assert_eq!(Some(certificate.nearest[0].distance), support[0].distance);
     let total: f64 = world.trips.iter().map(|trips| trips[0] / trips.iter().sum::<f64>()).sum();
     let weighted = model.manifest().exposure.as_ref().unwrap().weighted(own);
@@ -270,7 +282,8 @@ fn distances_and_certificates_are_by_mean_exposure() {
     let effects = world.effects(&model).unwrap();
     for row in effects.chunks(N_POLICIES) {
         // `effects` are in the order of `name`, sets in that of names; both begin with control.
-        let place = |policy: usize| (0..N_POLICIES).position(|other| name(other) == own.name(policy)).unwrap();
+        let place =
+            |policy: usize| (0..N_POLICIES).position(|other| name(other) == own.name(policy)).unwrap();
         let apart = f64::from(row[place(own.require("t9").unwrap())] - row[place(against)]).abs();
         assert!(apart <= most.by_embedding + 1e-4, "{apart} {}", most.by_embedding);
         assert!(most.by_distance.unwrap() >= most.by_embedding);
@@ -283,20 +296,38 @@ fn what_cannot_be_had_is_told() {
     let fails = |change: fn(usize, &mut [f64; N_CONTEXTS])| {
         World::new(change).fit("poul", &["trips_*"], ExposureScale::Share).err().unwrap()
     };
-    told(fails(|row, trips| trips[0] = if row == 7 { -1.0 } else { trips[0] }), "the exposure is negative: -1");
-    told(fails(|row, trips| trips[1] = if row == 7 { f64::NAN } else { trips[1] }), "the exposure is null or NaN");
-    told(fails(|row, trips| trips[1] = if row == 7 { f64::INFINITY } else { trips[1] }), "the exposure is infinite");
+    told(
+        fails(|row, trips| trips[0] = if row == 7 { -1.0 } else { trips[0] }),
+        "the exposure is negative: -1",
+    );
+    told(
+        fails(|row, trips| trips[1] = if row == 7 { f64::NAN } else { trips[1] }),
+        "the exposure is null or NaN",
+    );
+    told(
+        fails(|row, trips| trips[1] = if row == 7 { f64::INFINITY } else { trips[1] }),
+        "the exposure is infinite",
+    );
     told(fails(|_, trips| *trips = [0.0; N_CONTEXTS]), "no row has any exposure");
     let world = world();
     let fails = |entries: &[&str]| world.fit("poul", entries, ExposureScale::Share).err().unwrap();
     told(fails(&["z0_d0=trips_z0_d0"]), "have no exposure column");
     told(fails(&["z9_d9=trips_z0_d0"]), "unknown context `z9_d9`");
     told(fails(&["z0_d0=trips_z0"]), "there is no column `trips_z0`");
-    told(world.fit("poul-running-mean", &["trips_*"], ExposureScale::Share).map(|_| ()).err().unwrap_or_else(|| Error::other("rival")), "rival");
+    told(
+        world
+            .fit("poul-running-mean", &["trips_*"], ExposureScale::Share)
+            .map(|_| ())
+            .err()
+            .unwrap_or_else(|| Error::other("rival")),
+        "rival",
+    );
     // A rival keeps one weight for all rows, says so, and scores tables without the columns' being exposures.
     let ridge = world.fit("ridge", &["trips_*"], ExposureScale::Share).unwrap();
     assert!(ridge.manifest().exposure.is_none());
-    assert!(ridge.manifest().notes.iter().any(|note| note.contains("`ridge` takes contexts to weigh the same")));
+    assert!(
+        ridge.manifest().notes.iter().any(|note| note.contains("`ridge` takes contexts to weigh the same"))
+    );
     // A table without a column that the model goes by.
     let model = share(&world);
     let batch = world.source.batches(&["x"], 1 << 16).unwrap().next().unwrap().unwrap();

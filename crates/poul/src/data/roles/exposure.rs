@@ -12,7 +12,10 @@ use crate::{Error, Kind};
 
 /// The columns with how much each row meets each context.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged, expecting = "expected a glob such as \"trips_*\", or a table of contexts and their columns")]
+#[serde(
+    untagged,
+    expecting = "expected a glob such as \"trips_*\", or a table of contexts and their columns"
+)]
 pub enum ExposureRole {
     /// A glob whose one `*` stands for the context.
     Pattern(String),
