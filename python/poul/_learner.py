@@ -15,7 +15,7 @@ from ._frames import Kind, take
 from ._policies import PoliciesLike, Policy
 from ._progress import Listener
 from ._scoring import Scoring
-from ._settings import ROLES, Design, PoulSettings, check_names, roles_of, table_of, to_json
+from ._settings import ROLES, Design, ExposureScale, PoulSettings, check_names, roles_of, table_of, to_json
 
 
 class Learner(Fitting, Scoring):
@@ -40,6 +40,9 @@ class Learner(Fitting, Scoring):
         Names or globs of features, and of columns that are none. Default: every column without another role.
     weight, cluster, stratum, propensity, prediction, population, time, id
         Columns with other roles; `population` is an expression, `propensity` a glob, `prediction` a mapping.
+    exposure, exposure_scale
+        How much each row meets each context, before the experiment: a mapping from contexts to columns, or a glob
+        such as ``"trips_*"``. Divided by the row's sum (`share`) or by the mean sum of all rows (`total`).
     design
         How assignment happened: `randomized`, `stratified` or `observational`.
     policies, contexts
@@ -79,6 +82,8 @@ class Learner(Fitting, Scoring):
         stratum: str | None = None,
         propensity: str | None = None,
         prediction: Mapping[str, str] | None = None,
+        exposure: str | Mapping[str, str] | None = None,
+        exposure_scale: ExposureScale = "share",
         population: str | None = None,
         time: str | None = None,
         id: str | Sequence[str] | None = None,
@@ -106,6 +111,8 @@ class Learner(Fitting, Scoring):
         self.stratum = stratum
         self.propensity = propensity
         self.prediction = prediction
+        self.exposure = exposure
+        self.exposure_scale = exposure_scale
         self.population = population
         self.time = time
         self.id = id
@@ -234,6 +241,8 @@ class Poul(Learner):
         stratum: str | None = None,
         propensity: str | None = None,
         prediction: Mapping[str, str] | None = None,
+        exposure: str | Mapping[str, str] | None = None,
+        exposure_scale: ExposureScale = "share",
         population: str | None = None,
         time: str | None = None,
         id: str | Sequence[str] | None = None,
@@ -262,6 +271,8 @@ class Poul(Learner):
             stratum=stratum,
             propensity=propensity,
             prediction=prediction,
+            exposure=exposure,
+            exposure_scale=exposure_scale,
             population=population,
             time=time,
             id=id,

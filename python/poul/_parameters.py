@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from ._arguments import arguments_of, check_roles
 from ._policies import PoliciesLike, Policy
-from ._settings import Design, check_names, settings_of, table_of
+from ._settings import Design, ExposureScale, check_names, settings_of, table_of
 
 
 class Parameters:
@@ -29,6 +29,8 @@ class Parameters:
     stratum: str | None
     propensity: str | None
     prediction: Mapping[str, str] | None
+    exposure: str | Mapping[str, str] | None
+    exposure_scale: ExposureScale
     population: str | None
     time: str | None
     id: str | Sequence[str] | None

@@ -13,6 +13,7 @@ from ._errors import ArgumentError, UsageError, unknown_argument
 from ._policies import combination
 
 Design = Literal["randomized", "stratified", "observational"]
+ExposureScale = Literal["share", "total"]
 
 #: Roles of columns; ``outcomes`` is ``outcome`` in ``poul.toml``.
 ROLES = (
@@ -28,6 +29,8 @@ ROLES = (
     "stratum",
     "propensity",
     "prediction",
+    "exposure",
+    "exposure_scale",
     "population",
     "time",
     "id",

@@ -66,7 +66,7 @@ def simulate(
     seed: int = 3407,
     progress: bool | None = None,
 ) -> Simulation:
-    """Writes an experiment to a folder: `ride-hailing`, `long-tail`, `stratified` or `observational`.
+    """Writes an experiment to a folder: `ride-hailing`, `long-tail`, `stratified`, `observational` or `delivery`.
 
     >>> import poul, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -44,6 +44,7 @@ pub(crate) fn check(
         let columns = fit.roles.check(source.schema(), Need::FIT);
         let mut columns = columns.map_err(|error| frame.locate(error))?;
         let policies = policies_of(policies, source, &columns, fit, progress)?;
+        columns = columns.with_contexts(&policies, source.schema()).map_err(|error| frame.locate(error))?;
         columns.control = control_of(fit, &policies, &columns)?;
         // A combination that no row has cannot be compared with.
         columns.control.as_deref().map(|name| policies.require(name)).transpose()?;

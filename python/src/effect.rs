@@ -53,6 +53,7 @@ pub(crate) fn effect<'py>(
         let table = EffectTable {
             encoder: &model.manifest().encoder,
             columns: &columns,
+            exposure: model.manifest().exposure.as_ref(),
             scorer: answer.scorer.as_ref(),
             outcomes: model.effects().outcomes(),
             policies: &names,

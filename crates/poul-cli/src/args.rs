@@ -115,6 +115,13 @@ pub(crate) struct RoleArgs {
     /// Your own prediction of an outcome without treatment effects (repeatable)
     #[arg(long, value_name = "OUTCOME=COL", action = ArgAction::Append)]
     pub(crate) prediction: Vec<String>,
+    /// How much each row meets each context, before the experiment: CONTEXT=COL (repeatable), or a glob such as 'trips_*'
+    /// whose `*` is the context
+    #[arg(long, value_name = "SPEC", action = ArgAction::Append)]
+    pub(crate) exposure: Vec<String>,
+    /// What a row's exposures are divided by: their sum, or the mean sum of all rows [default: share]
+    #[arg(long, value_enum)]
+    pub(crate) exposure_scale: Option<ExposureScale>,
     /// Rows to keep, such as 'core = 1 and city != "Rome"'
     #[arg(long, value_name = "EXPR")]
     pub(crate) population: Option<String>,
@@ -137,6 +144,14 @@ pub(crate) enum Design {
     Stratified,
     /// Assignment that depends on the features
     Observational,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum ExposureScale {
+    /// Their sum: every row is treated as much, in contexts of its own
+    Share,
+    /// The mean sum of all rows: who meets contexts twice as often is treated twice
+    Total,
 }
 
 /// Where the policies are defined.
@@ -175,13 +190,14 @@ pub(crate) struct Quickstart {
   poul simulate --out rides
   poul simulate --out tail --scenario long-tail --rows 40000 --policies 60 --features 40
   poul simulate --out paper --rows 3820637 --features 723
+  poul simulate --out meals --scenario delivery
 
 Writes train.parquet, test.parquet, policies.toml, truth.parquet and a README.md that explains them.")]
 pub(crate) struct Simulate {
     /// Folder to write to
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// ride-hailing, long-tail, stratified or observational
+    /// ride-hailing, long-tail, stratified, observational or delivery
     #[arg(long, value_name = "NAME", default_value = "ride-hailing")]
     pub(crate) scenario: String,
     /// Training rows

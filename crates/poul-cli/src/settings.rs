@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use poul::data::{Budget, Design, EncoderParams, Roles, Source};
+use poul::data::{Budget, Design, EncoderParams, ExposureRole, ExposureScale, Roles, Source};
 use poul::effect::Settings;
 use poul::model::DEFAULT_LEARNER;
 use poul::policy::{ContextWeights, PolicySet, exposure_weights};
@@ -88,6 +88,15 @@ impl DataSettings {
         for entry in &args.prediction {
             let (outcome, column) = split(entry, "--prediction", "OUTCOME=COL")?;
             roles.prediction.insert(outcome.to_string(), column.to_string());
+        }
+        if let Some(exposure) = ExposureRole::from_entries(&args.exposure)? {
+            roles.exposure = Some(exposure);
+        }
+        if let Some(scale) = args.exposure_scale {
+            roles.exposure_scale = match scale {
+                args::ExposureScale::Share => ExposureScale::Share,
+                args::ExposureScale::Total => ExposureScale::Total,
+            };
         }
         if let Some(design) = args.design {
             roles.design = match design {

@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p poul --example quality -- [key=value …]`, where the keys are `learners` (names joined by
 //! commas; `poul-id` is POUL on policy names instead of atoms, `poul-true-h` is POUL told the true h, which no one can
-//! know: what is left is the error of g), `seeds` (a number, or such as 6-10), `scenario`,
+//! know: what is left is the error of g; `poul+exposure` goes by each row's own exposure, in `delivery`), `seeds` (a number, or such as 6-10), `scenario`,
 //! `design`, `memory` (such as 2MB: beyond it training reads windows of rows from a file), the sizes of the simulation (`rows`, `features`, `policies`, `contexts`, `actions`, `noise`) and settings such as
 //! `model.members=2` or `training.epochs=10`, which go to `poul` and `poul-id`.
 
@@ -11,11 +11,13 @@ use std::path::Path;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
-use poul::data::{Budget, Dataset, Design, EncoderParams, Labels, Need, Roles, Source};
-use poul::effect::{Settings, TrainingData};
+use poul::data::{
+    Budget, Columns, Dataset, Design, EncoderParams, ExposureRole, Labels, Need, Roles, Source,
+};
+use poul::effect::{ExposedRows, Settings, TrainingData};
 use poul::model::learner;
 use poul::net::DenseRows;
-use poul::policy::{Assigner, PolicySet};
+use poul::policy::{Assigner, Exposure, PolicySet};
 use poul::simulate::{Simulation, run};
 use poul::{Result, Seed, Silent};
 
@@ -49,7 +51,8 @@ fn main() -> Result<()> {
         let scenario = text("scenario", "long-tail");
         // A scenario of its own making has its own policies.
         let size = |key: &str, default: f64| {
-            let given = scenario != "ride-hailing" || given.contains_key(key);
+            let is_fixed = ["ride-hailing", "delivery"].contains(&scenario.as_str());
+            let given = !is_fixed || given.contains_key(key);
             given.then(|| number(key, default))
         };
         let simulation = Simulation {
@@ -94,6 +97,7 @@ fn line(result: &[f64; 4]) -> String {
 struct World {
     train: Dataset,
     test: Dataset,
+    columns: Columns,
     policies: PolicySet,
     policy: Vec<u32>,
     rows: Vec<u64>,
@@ -116,8 +120,10 @@ impl World {
             .filter_map(|name| name.strip_prefix("effect_").map(str::to_owned))
             .collect();
         let time = source.column_names().contains(&"month").then(|| "month".to_owned());
-        let roles = Roles { outcome: outcomes.clone(), stratum, time, design, ..Roles::default() };
-        let columns = roles.check(source.schema(), Need::FIT)?;
+        let is_exposed = source.column_names().iter().any(|name| name.starts_with("trips_"));
+        let exposure = is_exposed.then(|| ExposureRole::Pattern("trips_*".to_owned()));
+        let roles = Roles { outcome: outcomes.clone(), stratum, time, exposure, design, ..Roles::default() };
+        let columns = roles.check(source.schema(), Need::FIT)?.with_contexts(&policies, source.schema())?;
         let (train, encoder) =
             Dataset::read_and_fit(&source, &columns, &EncoderParams::default().check()?, budget, &Silent)?;
         let test = Dataset::read(&open("test.parquet")?, &columns, &encoder, &Budget::default(), &Silent)?;
@@ -139,11 +145,12 @@ impl World {
                 }
             }
         }
-        Ok(Self { train, test, policies, policy, rows, design, outcomes, truth: effects })
+        Ok(Self { train, test, columns, policies, policy, rows, design, outcomes, truth: effects })
     }
 
     /// Root mean squared error of the effect against control over its standard deviation, by tier.
     fn error_of(&self, name: &str, settings: &Settings) -> Result<Vec<[f64; 4]>> {
+        let (name, is_exposed) = name.strip_suffix("+exposure").map_or((name, false), |name| (name, true));
         let (policies, place) = match name {
             "poul-id" => self.by_id()?,
             "poul-true-h" => self.by_true_h()?,
@@ -151,8 +158,14 @@ impl World {
         };
         let policy: Vec<u32> = self.policy.iter().map(|policy| place[*policy as usize] as u32).collect();
         let n_cols = self.train.x.width();
-        let data =
-            TrainingData::of(&self.train, &self.train.x, &policies, &policy, self.design, None)?.check()?;
+        let exposure = match is_exposed {
+            true => Exposure::fit(&self.columns, &self.train.exposure, None)?,
+            false => None,
+        };
+        let rows_of = |data: &Dataset| exposure.as_ref().map(|exposure| exposure.rows(&data.exposure));
+        let (train_exposure, test_exposure) = (rows_of(&self.train), rows_of(&self.test));
+        let x = ExposedRows { x: &self.train.x, exposure: train_exposure.as_ref() };
+        let data = TrainingData::of(&self.train, &x, &policies, &policy, self.design, None)?.check()?;
         let settings = if name.starts_with("poul") { settings.clone() } else { Settings::default() };
         let kind = if matches!(name, "poul-id" | "poul-true-h") { "poul" } else { name };
         let trained = (learner(kind)?.train)(&data, &settings, Seed::new(3407), &Silent)?;
@@ -160,7 +173,7 @@ impl World {
         let targets: Vec<usize> = place.clone();
         let scorer = trained.effects.prepare(&policies, &targets, place[control])?;
         let x = DenseRows::new(self.test.x.rows(0..self.test.n_rows()), n_cols)?;
-        let scores = scorer.score(&x, false)?;
+        let scores = scorer.score(&ExposedRows { x: &x, exposure: test_exposure.as_ref() }, false)?;
         let errors = scores.mean.iter().zip(&self.truth);
         Ok(errors.map(|(effects, truth)| self.error(effects, truth, control)).collect())
     }

@@ -23,6 +23,8 @@ pub(crate) fn run(args: &Check, common: &Common, terminal: &Terminal) -> Result<
     let columns = settings.roles.check(source.schema(), Need::FIT);
     let mut columns = columns.map_err(|error| about_data(error, &args.data))?;
     let policies = policies(&settings, &source, &columns, terminal)?;
+    columns =
+        columns.with_contexts(&policies, source.schema()).map_err(|error| about_data(error, &args.data))?;
     columns.control = control(&settings, &policies)?;
     let params = Params {
         shares: settings.shares,

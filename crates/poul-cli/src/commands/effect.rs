@@ -35,6 +35,7 @@ pub(crate) fn run(args: &Effect, terminal: &Terminal) -> Result<()> {
     let table = EffectTable {
         encoder: &model.manifest().encoder,
         columns: &columns,
+        exposure: model.manifest().exposure.as_ref(),
         scorer: answer.scorer.as_ref(),
         outcomes: model.effects().outcomes(),
         policies: &names,

@@ -46,6 +46,10 @@ fn summary(manifest: &Manifest) -> String {
     }
     let (n_features, width) = (manifest.encoder.features().count(), manifest.encoder.width());
     text += &format!("features  {n_features}, {width} encoded columns\n");
+    if let Some(exposure) = &manifest.exposure {
+        let n_columns = exposure.columns().count();
+        text += &format!("exposure  of each row, {n_columns} columns, as {}\n", exposure.scale().name());
+    }
     if !manifest.command.is_empty() {
         text += &format!("command   {}\n", poul::command_line(&manifest.command));
     }

@@ -10,6 +10,7 @@ mod certify;
 mod check;
 mod compare;
 mod evaluate;
+mod exposure;
 mod harness;
 mod help;
 mod model;

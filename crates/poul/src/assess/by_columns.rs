@@ -37,7 +37,7 @@ pub fn assess_columns(
     let policies = PolicySet::from_data(source, &columns, None, progress)?;
     let against = against(request, &policies).map_err(|error| source.locate(error))?;
     let chosen = chosen(request, &policies, against).map_err(|error| source.locate(error))?;
-    let rows = Rows::read(source, &columns, &policies, 0, n_by, |_| Ok(()), progress);
+    let rows = Rows::read(source, &columns, &policies, 0, n_by, |_, _| Ok(()), progress);
     let rows = rows.map_err(|error| source.locate(error))?;
 
     let assigned = assign(&request.effects, "--effects", &columns, &policies, against, &chosen)?;

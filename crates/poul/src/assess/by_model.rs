@@ -11,7 +11,7 @@ use super::sampled::SampledRows;
 use super::trust::Trust;
 use super::{ValidAssessmentRequest, group_columns, provenance};
 use crate::data::{Budget, ColumnKind, Columns, Feature, MatrixBuilder, Need, Roles, Source};
-use crate::effect::{Asked, AverageEstimate};
+use crate::effect::{Asked, AverageEstimate, ExposedRows};
 use crate::evaluate::{AverageEffect, Effects, Evaluation, verdicts};
 use crate::model::Model;
 use crate::net::DenseRows;
@@ -67,8 +67,8 @@ pub fn assess_model(
         &asked.policies,
         n_features,
         n_by,
-        |features| {
-            predicted.add(features)?;
+        |features, exposure| {
+            predicted.add(features, exposure)?;
             sampled.add(features)?;
             let encoded = &predicted.encoded;
             x.append(encoded.len() / width.max(1), |rows| {
@@ -98,6 +98,10 @@ pub fn assess_model(
         effects: &effects,
     };
     let x = DenseRows::new(matrix.values(), width)?;
+    let x = ExposedRows { x: &x, exposure: predicted.exposed.as_ref() };
+    if let (Some(exposure), Some(rows)) = (&model.manifest().exposure, &predicted.exposed) {
+        exposure.note(rows.n_unexposed()).iter().for_each(|note| progress.warn(note));
+    }
     let nuisances = Nuisances::of(&compared, Some(&x), params.bootstrap.seed, progress);
     let averages =
         nuisances.and_then(|nuisances| Ok((compared.averages(&nuisances, Some(&x), params)?, nuisances)));

@@ -5,9 +5,10 @@ use arrow_array::{Array, ArrayRef};
 use super::chosen::Chosen;
 use crate::Result;
 use crate::data::Unseen;
-use crate::effect::Scores;
+use crate::effect::{ExposedRows, Scores};
 use crate::model::Model;
-use crate::net::DenseRows;
+use crate::net::{DenseRows, RowSource};
+use crate::policy::ExposureRows;
 
 /// Pairs of row and policy scored together, about.
 const BLOCK_PAIRS: usize = 1 << 19;
@@ -22,6 +23,8 @@ pub(super) struct Predicted<'a> {
     values: Vec<Vec<f64>>,
     /// The features of the last batch as numbers.
     pub(super) encoded: Vec<f32>,
+    /// How much the rows so far meet each context, where the model goes by it.
+    pub(super) exposed: Option<ExposureRows>,
     /// Categories that training did not have.
     pub(super) unseen: Unseen,
 }
@@ -29,20 +32,29 @@ pub(super) struct Predicted<'a> {
 impl<'a> Predicted<'a> {
     pub(super) fn new(model: &'a Model, chosen: &'a Chosen<'a>, outcomes: Vec<usize>) -> Self {
         let values = vec![Vec::new(); outcomes.len() * chosen.asked.targets.len()];
-        Self { model, chosen, outcomes, values, encoded: Vec::new(), unseen: Unseen::default() }
+        let exposed = model.manifest().exposure.as_ref().map(|_| ExposureRows::default());
+        Self { model, chosen, outcomes, values, encoded: Vec::new(), exposed, unseen: Unseen::default() }
     }
 
     /// Scores the next batch.
-    pub(super) fn add(&mut self, features: &[ArrayRef]) -> Result<()> {
+    pub(super) fn add(&mut self, features: &[ArrayRef], exposure: &[Vec<f32>]) -> Result<()> {
         let encoder = &self.model.manifest().encoder;
         let (width, n_rows) = (encoder.width(), features.first().map_or(0, Array::len));
         self.encoded.resize(n_rows * width, 0.0);
         encoder.encode_counting(features, &mut self.encoded, &mut self.unseen)?;
+        let exposed = self.model.manifest().exposure.as_ref().map(|own| own.rows(exposure));
+        if let (Some(all), Some(rows)) = (&mut self.exposed, &exposed) {
+            all.append(rows);
+        }
         let n_targets = self.chosen.asked.targets.len();
         let Some(scorer) = &self.chosen.scorer else { return Ok(()) };
         let block_rows = (BLOCK_PAIRS / n_targets).max(64);
-        for block in self.encoded.chunks(block_rows * width) {
-            let Scores { mean, .. } = scorer.score(&DenseRows::new(block, width)?, false)?;
+        for (number, block) in self.encoded.chunks(block_rows * width).enumerate() {
+            let x = DenseRows::new(block, width)?;
+            let first = number * block_rows;
+            let exposed = exposed.as_ref().map(|rows| rows.part(first, first + x.n_rows()));
+            let x = ExposedRows { x: &x, exposure: exposed.as_ref() };
+            let Scores { mean, .. } = scorer.score(&x, false)?;
             for (outcome, columns) in self.outcomes.iter().zip(self.values.chunks_mut(n_targets)) {
                 for (target, column) in columns.iter_mut().enumerate() {
                     let own = mean[*outcome].iter().skip(target).step_by(n_targets);

@@ -26,7 +26,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Reads the rows. The first `n_features` features are handed to `encode`, the last `n_by` are what rows are grouped
+    /// Reads the rows. The first `n_features` features and the exposures are handed to `encode`, the last `n_by` are what rows are grouped
     /// by, those between are columns of effects.
     pub(super) fn read(
         source: &Source,
@@ -34,7 +34,7 @@ impl Rows {
         policies: &PolicySet,
         n_features: usize,
         n_by: usize,
-        mut encode: impl FnMut(&[ArrayRef]) -> Result<()>,
+        mut encode: impl FnMut(&[ArrayRef], &[Vec<f32>]) -> Result<()>,
         progress: &dyn Progress,
     ) -> Result<Self> {
         let (effects, by) =
@@ -66,7 +66,7 @@ impl Rows {
             for (all, values) in rows.outcomes.iter_mut().zip(&batch.outcomes) {
                 all.extend_from_slice(values);
             }
-            encode(&batch.features[..n_features])?;
+            encode(&batch.features[..n_features], &batch.exposure)?;
             for (feature, array) in effects.iter().zip(&batch.features[n_features..]) {
                 let Some(values) = numbers(array.as_ref()) else {
                     return Err(

@@ -1,10 +1,10 @@
 //! Whether the effects of a model can be trusted: checks, places of policies, effects of atoms.
 
 use crate::data::{Design, Need, Roles, Source};
-use crate::effect::Asked;
+use crate::effect::{Asked, ExposedRows};
 use crate::evaluate::Evaluation;
 use crate::model::Model;
-use crate::net::{DenseRows, RowSource};
+use crate::net::RowSource;
 use crate::validate::{SampleRows, Trial, ValidValidationParams, components, places, validate};
 use crate::{Kind, Progress, Result};
 
@@ -39,8 +39,10 @@ impl Trust<'_> {
         let roles = with_design(model, source, roles, progress);
         let columns = model.columns(source, &roles, Need::EVALUATE)?;
         let columns = columns.with_populations(manifest.settings.populations(), source.schema())?;
-        let rows = SampleRows::read(source, &columns, &manifest.encoder, policies, progress)?;
-        let x = DenseRows::new(&rows.x, rows.width)?;
+        let exposure = manifest.exposure.as_ref();
+        let rows = SampleRows::read(source, &columns, &manifest.encoder, exposure, policies, progress)?;
+        let x = rows.features()?;
+        let x = ExposedRows { x: &x, exposure: rows.exposure() };
         let rows_of = (&x as &dyn RowSource, rows.weight.as_deref());
         let atoms = components(model, policies, asked.against, evaluation.level, Some(rows_of))?;
         atoms.notes.iter().for_each(|note| progress.warn(note));

@@ -80,7 +80,8 @@ impl<'a> Experiment<'a> {
             strata_table: strata_table.transpose()?,
         };
         let populations = populations.iter().copied();
-        let mut columns = self.columns.clone().with_populations(populations, self.source.schema())?;
+        let columns = self.columns.clone().with_populations(populations, self.source.schema())?;
+        let mut columns = columns.with_contexts(self.policies, self.source.schema())?;
         if let Some(Split::Filters(train, _)) = split {
             columns.population = Some(train.clone());
         }
@@ -88,7 +89,7 @@ impl<'a> Experiment<'a> {
         let encoder = Encoder::fit(self.source, &columns, self.encoder, progress);
         let encoder = encoder.map_err(|error| in_file(error, self.source))?;
         encoder.notes().iter().for_each(|note| progress.warn(note));
-        let table = Table::read(self.source, &columns, &encoder, self.policies, self.budget, progress)?;
+        let table = Table::read(self.source, &columns, &encoder, self.policies, None, self.budget, progress)?;
         let (dataset, policy) = (&table.dataset, &table.policy);
         let screened =
             screen::screen_training(self.source, &columns, dataset, &encoder, self.policies, policy);
@@ -157,9 +158,14 @@ impl Prepared<'_> {
         seed: u64,
         progress: &dyn Progress,
     ) -> Result<Trained> {
-        let all = self.table.x();
+        let takes_exposure = learner.takes_exposure();
+        let all = if takes_exposure { self.table.x() } else { self.table.features() };
         let x = part.x(all);
         let data = part.training_data(&self.table, &x, &self.setting)?.check()?;
-        (learner.train)(&data, settings, Seed::new(seed), progress)
+        let mut trained = (learner.train)(&data, settings, Seed::new(seed), progress)?;
+        if self.table.exposure.is_some() && !takes_exposure {
+            trained.notes.push(learner.exposure_note());
+        }
+        Ok(trained)
     }
 }

@@ -6,22 +6,26 @@ use crate::data::{Budget, Columns, Dataset, Design, Encoder, Labels, Source};
 use crate::effect::TrainingData;
 use crate::net::RowSource;
 use crate::nuisance::{SomeRows, StratumTable};
-use crate::policy::{Assigner, PolicySet};
+use crate::policy::{Assigner, Exposure, ExposureRows, PolicySet};
 use crate::{Error, Kind, Progress, Result, Seed};
 
 /// Rows with the policy of each.
 pub(crate) struct Table {
     pub(crate) dataset: Dataset,
     pub(crate) policy: Vec<u32>,
+    /// How exposure columns become weights of contexts, and these weights, where rows have their own.
+    pub(crate) exposure: Option<(Exposure, ExposureRows)>,
 }
 
 impl Table {
-    /// Reads the rows; the features of `columns` are those of the encoder.
+    /// Reads the rows; the features of `columns` are those of the encoder. `exposure` is that of the training table; without
+    /// it these rows tell it.
     pub(crate) fn read(
         source: &Source,
         columns: &Columns,
         encoder: &Encoder,
         policies: &PolicySet,
+        exposure: Option<&Exposure>,
         budget: &Budget,
         progress: &dyn Progress,
     ) -> Result<Self> {
@@ -30,7 +34,19 @@ impl Table {
         let labels: Vec<&Labels> = dataset.treatment_labels.iter().collect();
         let policy = Assigner::new(policies, columns).assign(&dataset.treatment, &labels, &dataset.rows);
         let policy = policy.map_err(|error| in_file(error, source))?;
-        Ok(Self { dataset, policy })
+        let exposure = match exposure {
+            Some(exposure) => Some(exposure.clone()),
+            None => {
+                let found = Exposure::fit(columns, &dataset.exposure, dataset.weight.as_deref());
+                found.map_err(|error| in_file(error, source))?
+            }
+        };
+        let exposure = exposure.map(|exposure| {
+            let rows = exposure.rows(&dataset.exposure);
+            exposure.note(rows.n_unexposed()).iter().for_each(|note| progress.warn(note));
+            (exposure, rows)
+        });
+        Ok(Self { dataset, policy, exposure })
     }
 
     /// What is left of a budget beside the features of this table.
@@ -44,8 +60,13 @@ impl Table {
         self.policy.len()
     }
 
-    /// The encoded features.
+    /// The encoded features, with exposures where rows have their own.
     pub(crate) fn x(&self) -> &dyn RowSource {
+        self
+    }
+
+    /// The encoded features alone.
+    pub(crate) fn features(&self) -> &dyn RowSource {
         &self.dataset.x
     }
 
@@ -85,6 +106,32 @@ impl Table {
         let mut is_drawn = vec![false; n_units];
         order.iter().take(n_drawn).for_each(|unit| is_drawn[*unit as usize] = true);
         unit.iter().map(|unit| is_drawn[*unit as usize]).collect()
+    }
+}
+
+impl RowSource for Table {
+    fn n_rows(&self) -> usize {
+        self.policy.len()
+    }
+
+    fn n_cols(&self) -> usize {
+        self.dataset.x.n_cols()
+    }
+
+    fn copy_rows(&self, rows: &[u32], out: &mut [f32]) {
+        self.dataset.x.copy_rows(rows, out);
+    }
+
+    fn exposure(&self, row: usize) -> Option<&[f32]> {
+        self.exposure.as_ref().map(|(_, rows)| rows.row(row))
+    }
+
+    fn window_rows(&self) -> Option<usize> {
+        self.dataset.x.window_rows()
+    }
+
+    fn failure(&self) -> Option<Error> {
+        self.dataset.x.failure()
     }
 }
 

@@ -232,6 +232,7 @@ fn other_table(
     // Strata and propensities say what was assigned on average; predictions play no part in the metrics.
     columns.predictions = Vec::new();
     let columns = columns.with_populations(request.core, source.schema())?;
+    let columns = columns.with_contexts(experiment.policies, source.schema())?;
     let columns = prepared.encoder.columns_for(columns, source.schema())?;
     let (encoder, policies) = (&prepared.encoder, experiment.policies);
     let table = Table::read(
@@ -239,6 +240,7 @@ fn other_table(
         &columns,
         encoder,
         policies,
+        prepared.table.exposure.as_ref().map(|(exposure, _)| exposure),
         &prepared.table.left_of(experiment.budget),
         progress,
     )?;

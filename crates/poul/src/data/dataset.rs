@@ -51,6 +51,8 @@ pub struct Dataset {
     pub propensity: Vec<Vec<f32>>,
     /// The user's own predictions: the outcome's index and the values.
     pub predictions: Vec<(usize, Vec<f64>)>,
+    /// How much rows meet contexts: for each exposure column, its numbers.
+    pub exposure: Vec<Vec<f32>>,
     /// Parts of the rows by expression, and whether each row is part of them.
     pub populations: Vec<(String, Vec<bool>)>,
     /// The time column, in the pieces in which it was read.
@@ -110,6 +112,7 @@ impl Dataset {
             propensity_columns: columns.propensity.clone(),
             propensity: parts.propensity,
             predictions: parts.predictions,
+            exposure: parts.exposure,
             populations: parts.populations,
             time: parts.time,
             ids: parts.ids,
@@ -157,6 +160,7 @@ struct Parts {
     stratum: Option<Vec<u32>>,
     propensity: Vec<Vec<f32>>,
     predictions: Vec<(usize, Vec<f64>)>,
+    exposure: Vec<Vec<f32>>,
     populations: Vec<(String, Vec<bool>)>,
     time: Vec<ArrayRef>,
     ids: Vec<Vec<ArrayRef>>,
@@ -175,6 +179,7 @@ impl Parts {
             stratum: columns.stratum.as_ref().map(|_| Vec::new()),
             propensity: vec![Vec::new(); columns.propensity.len()],
             predictions: predictions.collect(),
+            exposure: vec![Vec::new(); columns.exposure.len()],
             populations: populations.collect(),
             time: Vec::new(),
             ids: vec![Vec::new(); columns.ids.len()],
@@ -194,6 +199,7 @@ impl Parts {
         extend_each(&mut self.treatment, batch.treatment);
         extend_each(&mut self.outcomes, batch.outcomes);
         extend_each(&mut self.propensity, batch.propensity);
+        extend_each(&mut self.exposure, batch.exposure);
         extend(&mut self.weight, batch.weight);
         extend(&mut self.cluster, batch.cluster);
         extend(&mut self.stratum, batch.stratum);

@@ -40,7 +40,10 @@ pub use matrix::{Matrix, MatrixBuilder};
 pub(crate) use raw_column::short_number;
 pub use raw_column::{MISSING, RawCells, RawColumn};
 pub use reader::{Batch, RowReader};
-pub use roles::{Columns, Design, Feature, Need, Prediction, Propensity, Roles};
+pub use roles::{
+    Columns, Design, ExposureColumn, ExposureRole, ExposureScale, Feature, Need, Prediction, Propensity,
+    Roles,
+};
 pub use source::Source;
 pub use values::numbers;
 pub use write::TableWriter;

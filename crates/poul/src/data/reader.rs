@@ -60,6 +60,8 @@ pub struct Batch {
     pub propensity: Vec<Vec<f32>>,
     /// For each of [`Columns::predictions`], the outcome's index and finite predictions.
     pub predictions: Vec<(usize, Vec<f64>)>,
+    /// For each of [`Columns::exposure`], numbers that are finite and not below 0.
+    pub exposure: Vec<Vec<f32>>,
     /// For each of [`Columns::populations`], whether each row is part of it.
     pub populations: Vec<Vec<bool>>,
     /// The time column as it is.
@@ -225,6 +227,12 @@ impl RowReader {
             place.check_finite("prediction", &part.column, &values)?;
             predictions.push((part.outcome_idx, values));
         }
+        let mut exposure = Vec::with_capacity(columns.exposure.len());
+        for part in &columns.exposure {
+            let values = number_column(&part.column)?;
+            place.check_exposure(&part.column, &values)?;
+            exposure.push(values.into_iter().map(|value| value as f32).collect());
+        }
         let features = columns.features.iter().map(|feature| column(&feature.name)).collect::<Result<_>>()?;
         let populations =
             columns.populations.iter().map(|filter| filter.mask(batch)).collect::<Result<_>>()?;
@@ -239,6 +247,7 @@ impl RowReader {
             stratum,
             propensity,
             predictions,
+            exposure,
             populations,
             time,
             ids,

@@ -51,6 +51,24 @@ impl Place<'_> {
         }
     }
 
+    pub(crate) fn check_exposure(&self, column: &str, values: &[f64]) -> Result<()> {
+        // Beyond what single precision holds, a sum over contexts would be infinite.
+        let is_wrong = |value: &f64| !(*value >= 0.0 && *value <= f64::from(f32::MAX));
+        match values.iter().position(is_wrong) {
+            None => Ok(()),
+            Some(row) => {
+                let what = match values[row] {
+                    value if value.is_nan() => "the exposure is null or NaN".to_owned(),
+                    value if value > 0.0 => "the exposure is infinite".to_owned(),
+                    value => format!("the exposure is negative: {value}"),
+                };
+                let hint =
+                    "how often a row meets a context is a number from 0 on; write 0 where it never does";
+                Err(self.error(what, column, row).hint(hint))
+            }
+        }
+    }
+
     pub(crate) fn check_finite(&self, role: &str, column: &str, values: &[f64]) -> Result<()> {
         match values.iter().position(|value| !value.is_finite()) {
             None => Ok(()),

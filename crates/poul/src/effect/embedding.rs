@@ -29,11 +29,36 @@ pub trait PolicyEmbedding: Send + Sync {
     /// ‖g(x)/s‖ over training rows by member, and s in the outcome's units; nothing in models older than it.
     fn gains(&self, outcome: usize) -> &[GainDeciles];
 
+    /// Where rows have exposures of their own, how far the effects of two policies can differ for each row that the model
+    /// keeps, averages included, in the outcome's units.
+    ///
+    /// By default there are none: h is that of the policy alone.
+    fn row_bounds(
+        &self,
+        policies: &PolicySet,
+        pair: [usize; 2],
+        outcome: usize,
+    ) -> Result<Option<Vec<RowBound>>> {
+        let _ = (policies, pair, outcome);
+        Ok(None)
+    }
+
     /// The most by which the outcome changes with gᵀh: 1, or 1/4 where effects are differences of probabilities.
     fn link_slope(&self) -> f64;
 
     /// Of the variance of effects, the share that each axis of the first member carries; nothing in older models.
     fn axes(&self, outcome: usize) -> &[f64];
+}
+
+/// How far the effects of two policies can differ for one row, the mean over members.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RowBound {
+    /// ‖g(x)/s‖.
+    pub gain: f64,
+    /// By the row's own distance between the two policies; none where L_ρ is unknown.
+    pub by_distance: Option<f64>,
+    /// By how far h of this row moves.
+    pub by_embedding: f64,
 }
 
 /// The constants of one member.

@@ -11,6 +11,7 @@
 //! | `averages` | average effects of policies, with their errors |
 //! | `trained` | what a learner gives back: effects, history, notes |
 //! | `tensor` | numbers that a model file keeps |
+//! | `exposed` | encoded rows with how much each meets every context |
 //! | `embedding` | policies as points, and how far effects can differ between them |
 //! | `support` | which atoms were seen, how far a policy is from those that were run |
 //! | `question` | which policies are asked for, by name or by combination |
@@ -25,6 +26,7 @@ pub mod constant;
 mod averages;
 mod combination;
 mod embedding;
+mod exposed;
 mod own_contrast;
 mod policy_shift;
 mod quantile;
@@ -40,7 +42,8 @@ mod training_rows;
 
 pub use averages::{AverageEstimate, Averages};
 pub use combination::combination;
-pub use embedding::{GainDeciles, PolicyEmbedding, StabilityConstants};
+pub use embedding::{GainDeciles, PolicyEmbedding, RowBound, StabilityConstants};
+pub use exposed::ExposedRows;
 pub use own_contrast::{AssignedTable, PolicyColumn};
 pub use quantile::normal_quantile;
 pub use question::{Asked, Question};

@@ -8,9 +8,10 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::quantile::normal_quantile;
 use super::student::student_quantile;
-use super::{Scorer, Scores};
+use super::{ExposedRows, Scorer, Scores};
 use crate::data::{Columns, Encoder, RowReader, Source, TableWriter, Unseen};
 use crate::net::DenseRows;
+use crate::policy::{Exposure, ExposureRows};
 use crate::{Error, Progress, Result};
 
 /// Pairs of row and policy that are scored and written together, about; bounds memory whatever the number of policies.
@@ -24,6 +25,8 @@ pub struct EffectTable<'a> {
     pub encoder: &'a Encoder,
     /// The features of the encoder and the id columns; see [`Encoder::columns_for`].
     pub columns: &'a Columns,
+    /// How the exposure columns become each row's weights of contexts, where the scorer goes by them. Default: none.
+    pub exposure: Option<&'a Exposure>,
     /// The effects.
     pub scorer: &'a dyn Scorer,
     /// The outcomes, in the order of the scorer.
@@ -108,6 +111,8 @@ impl EffectTable<'_> {
             }
         }
         pieces.unseen.notes(self.encoder).iter().for_each(|note| progress.warn(note));
+        let note = self.exposure.and_then(|exposure| exposure.note(pieces.n_unexposed));
+        note.iter().for_each(|note| progress.warn(note));
         Ok(())
     }
 
@@ -138,6 +143,8 @@ struct Pieces<'a> {
     rows: Vec<u64>,
     ids: Vec<ArrayRef>,
     encoded: Vec<f32>,
+    exposed: Option<ExposureRows>,
+    n_unexposed: usize,
     unseen: Unseen,
     next_row: usize,
 }
@@ -152,6 +159,8 @@ impl<'a> Pieces<'a> {
             rows: Vec::new(),
             ids: Vec::new(),
             encoded: Vec::new(),
+            exposed: None,
+            n_unexposed: 0,
             unseen: Unseen::default(),
             next_row: 0,
         })
@@ -163,11 +172,15 @@ impl<'a> Pieces<'a> {
             let Some(batch) = self.reader.next_batch()? else { return Ok(None) };
             self.encoded.resize(batch.n_rows() * width, 0.0);
             self.table.encoder.encode_counting(&batch.features, &mut self.encoded, &mut self.unseen)?;
+            self.exposed = self.table.exposure.map(|exposure| exposure.rows(&batch.exposure));
+            self.n_unexposed += self.exposed.as_ref().map_or(0, ExposureRows::n_unexposed);
             (self.rows, self.ids, self.next_row) = (batch.rows, batch.ids, 0);
         }
         let end = self.rows.len().min(self.next_row + self.piece_rows);
         let (first, n_rows) = (self.next_row, end - self.next_row);
         let x = DenseRows::new(&self.encoded[first * width..end * width], width)?;
+        let exposed = self.exposed.as_ref().map(|rows| rows.part(first, end));
+        let x = ExposedRows { x: &x, exposure: exposed.as_ref() };
         let scores = self.table.scorer.score(&x, self.spread)?;
         self.next_row = end;
         Ok(Some(Piece {

@@ -10,6 +10,7 @@ pub(crate) struct TrainingRows {
     policy: Vec<u32>,
     /// Values, and the user's own predictions.
     outcomes: Vec<(Vec<f64>, Option<Vec<f64>>)>,
+    auxiliary: Vec<Vec<f64>>,
     weight: Option<Vec<f64>>,
     cluster: Option<Vec<u32>>,
     stratum: Option<Vec<u32>>,
@@ -27,6 +28,7 @@ impl TrainingRows {
                 .iter()
                 .map(|own| (pick(own.values, &rows), own.prediction.map(|values| pick(values, &rows))))
                 .collect(),
+            auxiliary: data.auxiliary.iter().map(|own| pick(own.values, &rows)).collect(),
             weight: data.weight.map(|weight| pick(weight, &rows)),
             cluster: data.cluster.map(|cluster| pick(cluster, &rows)),
             stratum: data.stratum.map(|stratum| pick(stratum, &rows)),
@@ -45,11 +47,13 @@ impl TrainingRows {
         let outcomes = all.outcomes.iter().zip(&self.outcomes).map(|(own, (values, prediction))| {
             OutcomeColumn { name: own.name, values, prediction: prediction.as_deref() }
         });
+        let auxiliary = all.auxiliary.iter().zip(&self.auxiliary);
         let propensity = all.propensity.iter().zip(&self.propensity);
         TrainingData {
             x,
             policy: &self.policy,
             outcomes: outcomes.collect(),
+            auxiliary: auxiliary.map(|(own, values)| OutcomeColumn { values, ..*own }).collect(),
             weight: self.weight.as_deref(),
             cluster: self.cluster.as_deref(),
             stratum: self.stratum.as_deref(),

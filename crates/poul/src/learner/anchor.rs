@@ -4,6 +4,11 @@
 //! training population, so that deviations have mean zero there and the mean of τ is the average, to rounding; s is how
 //! much of the deviations held-out rows bear out (see `calibration`). In the terms of the paper it is one more axis, along
 //! which g is 1 and h is A: effects stay a product of g and h, whatever the axes.
+//!
+//! Where rows have exposures of their own, τ_i(t1, t0) = N_i + (A(t1) − A(t0) − mean_j N_j)·d_i / d̄ with
+//! N_i = (l·ḡ + s·(g_i − ḡ))ᵀ(h_i(t1) − h_i(t0)): what sets averages right goes to rows by their own distance d_i between the
+//! two policies, over its mean, so that who meets nothing of the change has no effect. l is the slope of what policies do on
+//! average. With one exposure for all, d_i = d̄ and this is the form above, whatever l.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +30,8 @@ pub(super) struct Anchor {
     pub(super) average: Posterior,
     /// s.
     pub(super) slope: f64,
+    /// l; 0 where contexts weigh the same for every row.
+    pub(super) level: f64,
     /// ḡ of each member.
     pub(super) centre: Vec<Vec<f64>>,
 }
@@ -33,6 +40,8 @@ pub(super) struct Anchor {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct AnchorManifest {
     slope: f64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    level: f64,
     centre: Vec<Vec<f64>>,
     average: PosteriorManifest,
 }
@@ -55,6 +64,7 @@ pub(super) fn anchors(
     layout: &Layout,
     members: &[Vec<f32>],
     (x, weight): (&dyn RowSource, Option<&[f32]>),
+    has_own_exposure: bool,
 ) -> Result<Vec<Anchor>> {
     let (d, n_outcomes) = (network.width(), network.n_outcomes());
     let n_rows = x.n_rows();
@@ -73,14 +83,28 @@ pub(super) fn anchors(
         centres.iter_mut().zip(sums.chunks_exact(d)).for_each(|(own, mean)| own.push(mean.to_vec()));
     }
     let slope = |outcome: usize| slopes.get(outcome).map_or(1.0, |own: &Slopes| own.rows);
-    let anchor = |(outcome, (average, centre))| Anchor { average, slope: slope(outcome), centre };
+    let level = |outcome: usize| match has_own_exposure {
+        true => slopes.get(outcome).map_or(1.0, |own: &Slopes| own.average),
+        false => 0.0,
+    };
+    let anchor = |(outcome, (average, centre))| Anchor {
+        average,
+        slope: slope(outcome),
+        level: level(outcome),
+        centre,
+    };
     Ok(averages.into_iter().zip(centres).enumerate().map(anchor).collect())
 }
 
 impl Anchor {
     pub(super) fn manifest(&self) -> AnchorManifest {
         let average = self.average.manifest().clone();
-        AnchorManifest { slope: self.slope, centre: self.centre.clone(), average }
+        AnchorManifest { slope: self.slope, level: self.level, centre: self.centre.clone(), average }
+    }
+
+    /// One entry of l·ḡ + s·(g − ḡ), for a member; `mass` is what the entry was multiplied with, as that of a mean is.
+    pub(super) fn along(&self, member: usize, g: f64, mass: f64, k: usize) -> f64 {
+        self.slope * g + (self.level - self.slope) * self.centre[member][k] * mass
     }
 
     pub(super) fn tensors(&self, outcome: usize) -> [Tensor<'_>; 2] {
@@ -94,13 +118,19 @@ impl Anchor {
         (n_members, width): (usize, usize),
         tensors: &mut Tensors,
     ) -> Result<Option<Self>> {
-        let AnchorManifest { slope, centre, average } = manifest;
+        let AnchorManifest { slope, level, centre, average } = manifest;
         let is_sound = slope.is_finite()
+            && level.is_finite()
             && centre.len() == n_members
             && centre.iter().all(|own| own.len() == width && own.iter().all(|value| value.is_finite()));
         let average = Posterior::from_parts(average, tensors, &prefix(outcome))?;
-        Ok(is_sound.then_some(Self { average, slope, centre }))
+        Ok(is_sound.then_some(Self { average, slope, level, centre }))
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
 }
 
 fn prefix(outcome: usize) -> String {

@@ -30,7 +30,7 @@ impl AssignmentFit {
     /// Fits what the centring needs.
     pub(super) fn new(
         data: &ValidTrainingData<'_>,
-        mixtures: &Mixtures,
+        (mixtures, has_own_exposure): (&Mixtures, bool),
         weight: Option<&[f32]>,
         folds: &Folds,
         params: &Params,
@@ -38,7 +38,8 @@ impl AssignmentFit {
         progress: &dyn Progress,
     ) -> Result<Self> {
         let is_estimated = data.design == Design::Observational && data.propensity.is_empty();
-        let centring = params.model.centring.settle(data.policies.len(), data.design, is_estimated);
+        let centring = params.model.centring;
+        let centring = centring.settle(data.policies.len(), data.design, is_estimated, has_own_exposure);
         if is_estimated && centring == Centring::Mixture {
             let seed = seed.child("expected mixture");
             let mixtures = ExpectedMixtures::fit(data, mixtures, weight, folds, seed, progress)?;

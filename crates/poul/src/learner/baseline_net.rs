@@ -52,19 +52,24 @@ struct Shift<'a>(&'a Training<'a>);
 impl Network for Shift<'_> {
     fn shared(&self, tape: &mut Tape<'_>, _member: usize) {
         self.0.share(tape);
+        let mixtures = self.0.own_or_shared();
         for net in &self.0.network.treatments {
-            let phi = net.atoms(tape, self.0.mixtures);
+            let phi = net.atoms(tape, mixtures);
             tape.share(phi);
         }
     }
 
     fn rows(&self, tape: &mut Tape<'_>, batch: &Batch<'_>) -> Var {
-        let Training { network, mixtures, policy, .. } = self.0;
+        let Training { network, policy, centre, .. } = self.0;
+        let mixtures = self.0.own_or_shared();
         let (centred, first) = self.0.centred(tape, batch.rows);
         let mut shifts = Vec::with_capacity(network.treatments.len());
         for (idx, (net, Centred { h, .. })) in network.treatments.iter().zip(&centred).enumerate() {
             let phi = tape.shared(first + idx);
-            let own = net.of_policies(tape, mixtures, phi, batch.pick(policy));
+            let own = match centre.own {
+                Some(own) => centre.own_policy_h(tape, net, own, phi, policy, batch.rows),
+                None => net.of_policies(tape, mixtures, phi, batch.pick(policy)),
+            };
             let mean = mean_policy(tape, net, mixtures, phi);
             let from_mean = tape.sub(own, mean);
             shifts.push(tape.sub(from_mean, *h));

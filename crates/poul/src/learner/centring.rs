@@ -3,12 +3,13 @@
 
 use rand::RngExt;
 
+use super::own_mixtures::OwnMixtures;
 use super::params::{Centring, ModelParams};
 use super::space::Mixtures;
 use super::treatment_net::TreatmentNet;
 use super::uplift_net::RunningMean;
 use crate::data::Design;
-use crate::net::{Tape, Var};
+use crate::net::{RowSource, Tape, Var};
 use crate::nuisance::Propensity;
 use crate::{Error, Result, Seed};
 
@@ -16,8 +17,10 @@ use crate::{Error, Result, Seed};
 const MANY_POLICIES: usize = 256;
 /// The same where π depends on the row, and every row would draw for itself.
 const MANY_POLICIES_BY_ROW: usize = 1024;
+/// The same where rows have exposures of their own, and h is computed for every row and policy.
+pub(super) const MANY_OWN_POLICIES: usize = 32;
 /// Where π depends on the row, a row draws one in so many of the draws that all rows would share.
-const DRAWS_PER_OWN: usize = 8;
+pub(super) const DRAWS_PER_OWN: usize = 8;
 
 /// What is known of the assignment.
 #[derive(Clone, Copy)]
@@ -28,13 +31,22 @@ pub(super) enum Assigned<'a> {
     Mixtures { mass: &'a [f32], of_row: &'a [u32] },
 }
 
+/// Rows that meet contexts each in its own way, and policies as they mix them.
+#[derive(Clone, Copy)]
+pub(super) struct OwnExposure<'a> {
+    pub(super) x: &'a dyn RowSource,
+    pub(super) mixtures: &'a OwnMixtures,
+}
+
 /// How e_h is found; [`Centring::Auto`] is settled.
 #[derive(Clone)]
 pub(super) struct Centre<'a> {
-    assigned: Assigned<'a>,
+    pub(super) assigned: Assigned<'a>,
     method: Centring,
-    n_policies: usize,
-    n_draws: usize,
+    pub(super) n_policies: usize,
+    pub(super) n_draws: usize,
+    /// Where rows have exposures of their own; h is then of a row and a policy.
+    pub(super) own: Option<OwnExposure<'a>>,
     /// Σ_{t' ≤ t} π(t'), of all rows or stratum after stratum, to draw by.
     cumulative: Vec<f64>,
 }
@@ -48,9 +60,19 @@ pub(super) struct Centred {
 
 impl Centring {
     /// What `auto` comes to.
-    pub(super) fn settle(self, n_policies: usize, design: Design, is_estimated: bool) -> Self {
+    pub(super) fn settle(
+        self,
+        n_policies: usize,
+        design: Design,
+        is_estimated: bool,
+        has_own_exposure: bool,
+    ) -> Self {
+        let many = match has_own_exposure {
+            true => MANY_OWN_POLICIES,
+            false => many_policies(design == Design::Randomized),
+        };
         match self {
-            Self::Auto if n_policies <= many_policies(design == Design::Randomized) => Self::Exact,
+            Self::Auto if n_policies <= many => Self::Exact,
             Self::Auto if is_estimated => Self::Mixture,
             Self::Auto => Self::Sampled,
             chosen => chosen,
@@ -58,7 +80,11 @@ impl Centring {
     }
 
     /// Whether the design has what the method needs.
-    pub(super) fn check(self, design: Design) -> Result<()> {
+    pub(super) fn check(self, design: Design, has_own_exposure: bool) -> Result<()> {
+        if self == Self::RunningMean && has_own_exposure {
+            let what = "`model.centring` is `running-mean`, which is one for all rows, but rows have exposures of their own";
+            return Err(Error::usage(what).hint("use `auto`, or leave the exposure out"));
+        }
         if self == Self::RunningMean && design != Design::Randomized {
             let what = "`model.centring` is `running-mean`, which needs a randomized design";
             let hint = "elsewhere policies differ between rows, and so must their mean: use `auto`";
@@ -74,6 +100,7 @@ impl<'a> Centre<'a> {
         method: Centring,
         n_policies: usize,
         params: &ModelParams,
+        own: Option<OwnExposure<'a>>,
     ) -> Self {
         let table: &[f32] = match assigned {
             Assigned::Policies(Propensity::Shares(shares)) => shares,
@@ -90,14 +117,18 @@ impl<'a> Centre<'a> {
                 cumulative.extend(sums);
             }
         }
-        Self { assigned, method, n_policies, n_draws: params.centring_draws, cumulative }
+        Self { assigned, method, n_policies, n_draws: params.centring_draws, own, cumulative }
     }
 
     /// The method of this tape: held-out rows are judged by the exact centre where training samples or remembers.
-    fn method(&self, tape: &Tape<'_>) -> Centring {
+    pub(super) fn method(&self, tape: &Tape<'_>) -> Centring {
         match (self.method, self.assigned) {
             (Centring::None, _) => Centring::None,
             (_, Assigned::Mixtures { .. }) => Centring::Mixture,
+            // With h of every row and policy, the exact centre of held-out rows would cost more than training.
+            (Centring::Sampled, _) if self.own.is_some() && self.n_policies > MANY_OWN_POLICIES => {
+                Centring::Sampled
+            }
             (Centring::Sampled | Centring::RunningMean, _) if !tape.is_training() => Centring::Exact,
             (method, _) => method,
         }
@@ -112,6 +143,11 @@ impl<'a> Centre<'a> {
 
     /// Computes what the rows share of one treatment net, and hands it over.
     pub(super) fn share(&self, tape: &mut Tape<'_>, net: &TreatmentNet, mixtures: &Mixtures) {
+        if let Some(own) = self.own {
+            let phi = net.atoms(tape, &own.mixtures.mixtures);
+            tape.share(phi);
+            return;
+        }
         let method = self.method(tape);
         let table =
             if self.is_per_row(method) { net.atoms(tape, mixtures) } else { net.forward(tape, mixtures) };
@@ -145,6 +181,7 @@ impl<'a> Centre<'a> {
     /// How many matrices [`share`](Self::share) hands over.
     pub(super) fn n_shared(&self, tape: &Tape<'_>) -> usize {
         match (self.method(tape), self.assigned) {
+            _ if self.own.is_some() => 1,
             (Centring::Exact, Assigned::Policies(Propensity::Strata { .. })) => 2,
             (Centring::Sampled, Assigned::Policies(Propensity::Shares(_))) => 2,
             _ => 1,
@@ -161,6 +198,10 @@ impl<'a> Centre<'a> {
         policy: &[u32],
         rows: &[u32],
     ) -> Centred {
+        if let Some(own) = self.own {
+            let phi = tape.shared(shared);
+            return self.own_rows(tape, net, own, phi, policy, rows);
+        }
         let method = self.method(tape);
         let table = tape.shared(shared);
         let own = rows.iter().map(|row| policy[*row as usize]);
@@ -251,7 +292,7 @@ impl<'a> Centre<'a> {
         (tape.add(first, second), tape.sub(first, second))
     }
 
-    fn draw_of_row(&self, propensity: &Propensity, row: usize, at: f64) -> u32 {
+    pub(super) fn draw_of_row(&self, propensity: &Propensity, row: usize, at: f64) -> u32 {
         match propensity {
             Propensity::Shares(_) => self.draw(0, at),
             Propensity::Strata { of_row, .. } => self.draw(of_row[row] as usize, at),
@@ -303,7 +344,7 @@ mod tests {
         let rows = Propensity::Rows(vec![0.5, 0.0, 0.0, 0.5, 0.0, 0.25, 0.75, 0.0].into());
         for propensity in [&strata, &rows] {
             let assigned = Assigned::Policies(propensity);
-            let centre = Centre::new(assigned, Centring::Sampled, 4, &ModelParams::default());
+            let centre = Centre::new(assigned, Centring::Sampled, 4, &ModelParams::default(), None);
             for (row, shares) in [(0, &table[4..]), (1, &table[..4])] {
                 let mut counts = [0.0_f32; 4];
                 for i in 0..1000 {
@@ -330,15 +371,20 @@ mod tests {
 
     #[test]
     fn auto_is_exact_until_there_are_many_policies() {
-        let auto = |n_policies, design, is_estimated| Centring::Auto.settle(n_policies, design, is_estimated);
+        let auto =
+            |n_policies, design, is_estimated| Centring::Auto.settle(n_policies, design, is_estimated, false);
         assert_eq!(auto(MANY_POLICIES, Design::Randomized, false), Centring::Exact);
         assert_eq!(auto(MANY_POLICIES + 1, Design::Randomized, false), Centring::Sampled);
         assert_eq!(auto(MANY_POLICIES_BY_ROW, Design::Observational, true), Centring::Exact);
         assert_eq!(auto(MANY_POLICIES_BY_ROW + 1, Design::Observational, true), Centring::Mixture);
         assert_eq!(auto(MANY_POLICIES_BY_ROW + 1, Design::Stratified, false), Centring::Sampled);
-        assert_eq!(Centring::Exact.settle(1 << 20, Design::Observational, true), Centring::Exact);
-        let error = Centring::RunningMean.check(Design::Stratified).unwrap_err();
+        assert_eq!(Centring::Exact.settle(1 << 20, Design::Observational, true, true), Centring::Exact);
+        let error = Centring::RunningMean.check(Design::Stratified, false).unwrap_err();
         assert!(error.to_string().contains("running-mean") && error.hint_text().is_some());
-        assert!(Centring::RunningMean.check(Design::Randomized).is_ok());
+        assert!(Centring::RunningMean.check(Design::Randomized, false).is_ok());
+        assert!(Centring::RunningMean.check(Design::Randomized, true).is_err());
+        let own = |n_policies| Centring::Auto.settle(n_policies, Design::Randomized, false, true);
+        assert_eq!(own(MANY_OWN_POLICIES), Centring::Exact);
+        assert_eq!(own(MANY_OWN_POLICIES + 1), Centring::Sampled);
     }
 }

@@ -10,7 +10,7 @@ use super::params::Loss;
 use super::poul::Poul;
 use super::uplift_net::UpliftNet;
 use crate::Result;
-use crate::effect::{GainDeciles, PolicyEmbedding, StabilityConstants};
+use crate::effect::{GainDeciles, PolicyEmbedding, RowBound, StabilityConstants};
 use crate::net::{Layout, RowSource, Workspace, predict};
 use crate::policy::PolicySet;
 
@@ -30,6 +30,7 @@ impl PolicyEmbedding for Poul {
         chosen: &[usize],
         outcome: usize,
     ) -> Result<Vec<StabilityConstants>> {
+        let policies = &*self.weighted(policies)?;
         let mixtures = self.space().mixtures(policies, chosen)?;
         // An atom of which nothing is known counts as zero: so does its φ.
         let has_nothing = |(row, policy): (usize, &usize)| {
@@ -56,6 +57,15 @@ impl PolicyEmbedding for Poul {
     fn gains(&self, outcome: usize) -> &[GainDeciles] {
         let n_members = self.weights().len();
         self.gain_deciles().get(outcome * n_members..(outcome + 1) * n_members).unwrap_or(&[])
+    }
+
+    fn row_bounds(
+        &self,
+        policies: &PolicySet,
+        pair: [usize; 2],
+        outcome: usize,
+    ) -> Result<Option<Vec<RowBound>>> {
+        self.own_row_bounds(policies, pair, outcome)
     }
 
     fn link_slope(&self) -> f64 {
@@ -115,8 +125,11 @@ pub(super) fn gain_deciles(
         let mut g = predict(layout, weights, network, x, d * n_outcomes, member)?;
         for (outcome, anchor) in anchors.iter().enumerate() {
             for g in g.chunks_exact_mut(d).skip(outcome).step_by(n_outcomes) {
-                let centred = g.iter_mut().zip(&anchor.centre[member]);
-                centred.for_each(|(g, centre)| *g = (anchor.slope * (f64::from(*g) - centre)) as f32);
+                let own = g.iter_mut().zip(&anchor.centre[member]);
+                own.for_each(|(g, centre)| {
+                    let around = anchor.slope * (f64::from(*g) - centre);
+                    *g = (around + anchor.level * centre) as f32;
+                });
             }
         }
         for outcome in 0..n_outcomes {
@@ -255,7 +268,7 @@ mod tests {
         let all: Vec<usize> = (0..policies.len()).collect();
         let mixtures = poul.space().mixtures(&policies, &all).unwrap();
         let population = Population { x: &x, weight: None, mixtures: &mixtures, shares: &shares };
-        poul.canonicalise(&population, None, &[]).unwrap();
+        poul.canonicalise(&population, None, &[], None).unwrap();
 
         let d = params.model.effect_dim;
         let g: Vec<Vec<f32>> = (0..2)

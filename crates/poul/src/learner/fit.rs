@@ -1,7 +1,7 @@
 //! Stage 2 of Algorithm 1: g and h on residuals, by the orthogonalised loss; the best state by validation R-loss.
 
 use super::calibration::{Slopes, slopes};
-use super::centring::{Assigned, Centre};
+use super::centring::{Assigned, Centre, OwnExposure};
 use super::halves::{Team, teams};
 use super::held_out::HeldOutParts;
 use super::objective::{Target, Training};
@@ -41,6 +41,8 @@ pub(super) struct Problem<'a> {
     pub cluster: Option<&'a [u32]>,
     /// π(t | x), or what follows from it.
     pub assigned: Assigned<'a>,
+    /// Where rows have exposures of their own.
+    pub own: Option<OwnExposure<'a>>,
     /// How h is centred, settled.
     pub centring: Centring,
     /// The phases of training, at least one.
@@ -56,7 +58,7 @@ impl<'a> Problem<'a> {
         Training {
             network,
             mixtures: self.mixtures,
-            centre: Centre::new(self.assigned, self.centring, n_policies, &params.model),
+            centre: Centre::new(self.assigned, self.centring, n_policies, &params.model, self.own),
             policy: self.policy,
             target: self.target,
             weight: self.weight,
@@ -125,7 +127,9 @@ pub(super) fn fit(
         Some(phase) if settings.calibrate => {
             let validation = Validation::new(&parts, 0, weights.len(), phase);
             {
-                let is_shared = params.model.shared_gain && params.model.shared_treatment_net;
+                // With exposures of their own, rows share out what policies do on average: each outcome has its own g for it.
+                let is_shared =
+                    params.model.shared_gain && params.model.shared_treatment_net && problem.own.is_none();
                 slopes(&training, &layout, &weights, problem.x, &validation, is_shared)?
             }
         }

@@ -12,6 +12,7 @@
 //! | `uplift_net` | g and h for all outcomes |
 //! | `assignment`, `expected_mixture` | π(t\|x), or E[α_T\|x] where there are too many policies |
 //! | `centring` | e_h(x): exact, sampled, of the expected mixture, or the running mean |
+//! | `own_mixtures`, `own_centring` | rows that meet contexts each in its own way: z and e_h by their exposures |
 //! | `objective` | the loss |
 //! | `r_loss` | the loss on held-out rows, by which the best state is kept |
 //! | `logistic`, `baseline_net` | 0/1 outcomes, and the logit under the mean policy |
@@ -19,6 +20,7 @@
 //! | `held_out` | the rows that each member is not taught |
 //! | `calibration`, `slope_posterior` | the size of effects by held-out rows, and what outcomes take from each other |
 //! | `shared_gains` | outcomes in the order that they are learned in, and what they take from each other |
+//! | `reference` | rows that a model with own exposure keeps, for averages of policies never run |
 //! | `anchor` | effects of rows around the averages of policies |
 //! | `halves` | members on complementary halves of the rows |
 //! | `phases` | stage 2 on one population after the other |
@@ -28,10 +30,10 @@
 //! | `stage` | names of the stages that borrow the outcome model's machinery |
 //! | `train` | the whole: scale outcomes, nuisances, stage 2 |
 //! | `canonical` | of all equal forms of a model, the one whose axes mean something |
-//! | `certificate` | how far effects of two policies can differ: Proposition 3 |
+//! | `certificate`, `own_bound` | how far effects of two policies can differ: Proposition 3 |
 //! | `axes` | the change of axes behind it |
 //! | `eigen` | eigenvalues of small matrices |
-//! | `poul`, `scorer` | what comes out, and how it scores |
+//! | `poul`, `scorer`, `own_scorer` | what comes out, and how it scores |
 
 mod anchor;
 mod assignment;
@@ -52,11 +54,16 @@ mod logistic;
 mod noise;
 mod nuisances;
 mod objective;
+mod own_bound;
+mod own_centring;
+mod own_mixtures;
+mod own_scorer;
 mod params;
 mod phases;
 mod poul;
 mod preset;
 mod r_loss;
+mod reference;
 mod rho;
 mod scorer;
 mod shared_gains;

@@ -89,6 +89,11 @@ impl Training<'_> {
         (centred, shared)
     }
 
+    /// The mixtures whose atoms φ is of.
+    pub(super) fn own_or_shared(&self) -> &Mixtures {
+        self.centre.own.map_or(self.mixtures, |own| &own.mixtures.mixtures)
+    }
+
     /// The loss of one row's predictions, summed over outcomes.
     pub(super) fn loss_of(&self, row: usize, predicted: &[f64]) -> f64 {
         let places = (row * predicted.len()..).zip(predicted);

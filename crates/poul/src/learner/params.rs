@@ -23,7 +23,8 @@ pub enum Embedding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Centring {
-    /// `exact` up to 256 policies, and up to 1,024 where their shares differ between rows. Beyond, so that a step's cost
+    /// `exact` up to 256 policies, up to 1,024 where their shares differ between rows, and up to 32 where rows have
+    /// exposures of their own. Beyond, so that a step's cost
     /// does not grow with them: `mixture` where the propensity would have to be estimated (an observational design
     /// without propensity columns), else `sampled`.
     Auto,

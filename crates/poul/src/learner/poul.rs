@@ -1,5 +1,7 @@
 //! What the learner returns: τ(x; t1, t0) = g(x)ᵀ(h(t1) − h(t0)), the mean over members (Eq. 4 of the paper).
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use super::anchor::{Anchor, AnchorManifest, anchors};
@@ -8,6 +10,7 @@ use super::calibration::Slopes;
 use super::canonical::{Geometry, Population};
 use super::certificate::gain_deciles;
 use super::params::{Embedding, Loss, MemberRows, ModelParams, Params, TrainingParams, ValidParams};
+use super::reference::{Reference, ReferenceManifest};
 use super::scorer::{Link, PoulScorer};
 use super::shared_gains::SharedGains;
 use super::space::{Mixtures, TreatmentSpace};
@@ -32,6 +35,8 @@ pub struct Poul {
     baseline: Option<OutcomeModels>,
     /// What effects of rows lie around, by outcome; none in older models and where it was not asked for.
     anchors: Vec<Anchor>,
+    /// Rows kept where they have exposures of their own.
+    reference: Option<Reference>,
 }
 
 /// What the model file keeps besides the weights.
@@ -59,6 +64,9 @@ struct Manifest {
     /// What outcomes take from each other; none in older models, and where each has its own g alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     shared: Option<SharedGains>,
+    /// Where rows have exposures of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    exposure: Option<ReferenceManifest>,
 }
 
 impl Poul {
@@ -89,13 +97,15 @@ impl Poul {
             gains,
             anchors: Vec::new(),
             shared,
+            exposure: None,
         };
         let n_gains = manifest.shared.as_ref().map_or(manifest.outcomes.len(), |own| own.learned.len());
         let (mut network, layout, _) = UpliftNet::new(n_features, n_gains, &manifest.space, params)?;
         if let Some(shared) = &manifest.shared {
             network.loadings = shared.loadings.clone();
         }
-        Ok(Self { manifest, network, layout, weights, baseline, anchors: Vec::new() })
+        let (anchors, reference) = (Vec::new(), None);
+        Ok(Self { manifest, network, layout, weights, baseline, anchors, reference })
     }
 
     /// From the parts of a model file.
@@ -106,7 +116,17 @@ impl Poul {
         let params = Params { model: manifest.model.clone(), training: manifest.training.clone() };
         let params = params.check().map_err(|error| damaged(error.to_string()))?;
         let Manifest {
-            outcomes, scales, n_features, space, baseline, geometry, gains, anchors, shared, ..
+            outcomes,
+            scales,
+            n_features,
+            space,
+            baseline,
+            geometry,
+            gains,
+            anchors,
+            shared,
+            exposure,
+            ..
         } = manifest;
         let consistent = scales.len() == outcomes.len()
             && space.is_consistent()
@@ -140,7 +160,18 @@ impl Poul {
             poul.anchors.push(anchor.ok_or_else(|| damaged("the averages are not of the model".to_owned()))?);
         }
         poul.manifest.anchors = poul.anchors.iter().map(Anchor::manifest).collect();
+        if let Some(exposure) = exposure {
+            let width = poul.network.width() * n_outcomes;
+            let reference = Reference::from_parts(exposure, (poul.weights.len(), width), tensors)?;
+            let damaged = || damaged("the exposures are not of the model".to_owned());
+            poul.reference = Some(reference.ok_or_else(damaged)?);
+        }
+        poul.manifest.exposure = poul.reference.as_ref().map(Reference::manifest);
         Ok(poul)
+    }
+
+    pub(super) fn scales(&self) -> &[f64] {
+        &self.manifest.scales
     }
 
     /// The outcomes that have a g, some of which may be there to teach only.
@@ -176,13 +207,20 @@ impl Poul {
         population: &Population<'_>,
         averages: Option<Vec<Posterior>>,
         slopes: &[Slopes],
+        exposure: Option<(&PolicySet, Vec<f64>)>,
     ) -> Result<()> {
         let Self { manifest, network, layout, weights, .. } = self;
         manifest.geometry = population.canonicalise(&manifest.space, network, layout, weights)?;
         if let Some(averages) = averages {
             let rows = (population.x, population.weight);
-            self.anchors = anchors(averages, slopes, network, layout, weights, rows)?;
+            self.anchors = anchors(averages, slopes, network, layout, weights, rows, exposure.is_some())?;
             manifest.anchors = self.anchors.iter().map(Anchor::manifest).collect();
+        }
+        if let Some((policies, mean)) = exposure {
+            let rows = (population.x, population.weight);
+            let reference = Reference::new(policies, mean, network, layout, weights, rows)?;
+            manifest.exposure = Some(reference.manifest());
+            self.reference = Some(reference);
         }
         let rows = population.sample_rows();
         let counted: Vec<u32> = rows.into_iter().filter(|row| population.counts(*row)).collect();
@@ -195,7 +233,27 @@ impl Poul {
         &self.manifest.gains
     }
 
-    #[cfg(test)]
+    /// Whether effects go by how much each row meets every context.
+    pub(super) fn has_own_exposure(&self) -> bool {
+        self.reference.is_some()
+    }
+
+    pub(super) fn reference(&self) -> Option<&Reference> {
+        self.reference.as_ref()
+    }
+
+    pub(super) fn anchors(&self) -> &[Anchor] {
+        &self.anchors
+    }
+
+    pub(super) fn baseline(&self) -> Option<&OutcomeModels> {
+        self.baseline.as_ref()
+    }
+
+    pub(super) fn training_params(&self) -> &TrainingParams {
+        &self.manifest.training
+    }
+
     pub(super) fn network(&self) -> &UpliftNet {
         &self.network
     }
@@ -220,7 +278,21 @@ impl Poul {
         chosen: &[usize],
         outcome: usize,
     ) -> Result<Vec<Vec<f32>>> {
-        self.embed(&self.manifest.space.mixtures(policies, chosen)?, outcome)
+        self.embed(&self.mixtures(policies, chosen)?, outcome)
+    }
+
+    /// The policies under the weights of contexts that hold where no row is meant.
+    pub(super) fn weighted<'p>(&self, policies: &'p PolicySet) -> Result<Cow<'p, PolicySet>> {
+        Ok(match &self.reference {
+            Some(reference) => Cow::Owned(reference.weighted(policies)?),
+            None => Cow::Borrowed(policies),
+        })
+    }
+
+    /// Mixtures of the chosen policies under these weights.
+    pub(super) fn mixtures(&self, policies: &PolicySet, chosen: &[usize]) -> Result<Mixtures> {
+        let policies = self.weighted(policies)?;
+        self.manifest.space.mixtures(&policies, chosen)
     }
 
     fn embed(&self, mixtures: &Mixtures, outcome: usize) -> Result<Vec<Vec<f32>>> {
@@ -233,7 +305,7 @@ impl Poul {
 
     /// h̄ of one outcome by member: h of the mean training mixture.
     fn mean_embeddings(&self, policies: &PolicySet, outcome: usize) -> Result<Vec<Vec<f32>>> {
-        let mixtures = self.manifest.space.mixtures(policies, &[])?;
+        let mixtures = self.mixtures(policies, &[])?;
         let net = &self.network.treatments[self.network.treatment_of(outcome)];
         let mut workspace = Workspace::default();
         let of = |weights: &Vec<f32>| {
@@ -328,6 +400,9 @@ impl EffectModel for Poul {
         against: usize,
     ) -> Result<Box<dyn Scorer + 'm>> {
         let chosen: Vec<usize> = targets.iter().copied().chain([against]).collect();
+        if let Some(reference) = &self.reference {
+            return Ok(Box::new(self.own_scorer(reference, &*self.weighted(policies)?, &chosen)?));
+        }
         let mixtures = self.manifest.space.mixtures(policies, &chosen)?;
         let links = (0..self.manifest.outcomes.len())
             .map(|outcome| self.link(policies, &chosen, &mixtures, outcome))
@@ -358,6 +433,7 @@ impl EffectModel for Poul {
         if self.anchors.is_empty() {
             return Ok(None);
         }
+        let policies = &*self.weighted(policies)?;
         let of_outcome = |(anchor, unit): (&Anchor, &f64)| {
             let Averages { estimates, covariance } =
                 anchor.average.averages(policies, targets, against, joint)?;
@@ -405,6 +481,7 @@ impl EffectModel for Poul {
         for (outcome, anchor) in self.anchors.iter().enumerate() {
             tensors.extend(anchor.tensors(outcome));
         }
+        tensors.extend(self.reference.iter().flat_map(Reference::tensors));
         for tensor in self.baseline.iter().flat_map(OutcomeModels::tensors) {
             tensors.push(Tensor::new(format!("{BASELINE}.{}", tensor.name), &tensor.shape, tensor.values));
         }

@@ -65,6 +65,17 @@ impl Rho {
         }
     }
 
+    /// The part of h that is linear in z, where nothing else scales it: its expectation is that of the expected z.
+    pub(super) fn linear(&self, tape: &mut Tape<'_>, z: Var) -> Option<Var> {
+        let skip = self.skip.filter(|_| self.bound.is_none())?;
+        Some(tape.dense(z, skip, Activation::Identity))
+    }
+
+    /// Whether h is linear in z.
+    pub(super) fn is_linear(&self) -> bool {
+        self.hidden.is_none() && self.bound.is_none()
+    }
+
     /// h·min(1, bound / L_ρ), with the gradient of L_ρ.
     fn within(&self, tape: &mut Tape<'_>, h: Var, bound: f64) -> Var {
         let mut terms = self.skip.map(|skip| spectral_norm(tape, skip.weight));

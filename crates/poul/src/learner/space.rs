@@ -51,6 +51,8 @@ pub(super) struct Mixtures {
     pub(super) contexts: Names,
     /// The actions of the space, then those that only attributes describe.
     pub(super) actions: Names,
+    /// The contexts that only attributes describe, in their order.
+    pub(super) new_contexts: Vec<String>,
     /// What the user should know: attributes beyond those of training.
     pub(super) notes: Vec<String>,
 }
@@ -148,6 +150,39 @@ impl TreatmentSpace {
     /// Mixtures of the chosen policies. An atom that was never seen is taken by what its context and action share
     /// with others, and by their attributes; where one of them is unknown in every way, it counts as zero.
     pub(super) fn mixtures(&self, policies: &PolicySet, chosen: &[usize]) -> Result<Mixtures> {
+        self.place_policies(policies, chosen, |policy| policies.mixture(policy).mass, &self.mean)
+    }
+
+    /// As [`mixtures`](Self::mixtures) with Π_t(a|s) and Π̄(a|s) in place of their products with w(s); and the context of
+    /// each atom, as a number among those of the policies.
+    pub(super) fn whole_in_every_context(
+        &self,
+        policies: &PolicySet,
+        chosen: &[usize],
+    ) -> Result<(Mixtures, Vec<u32>)> {
+        let mut weights = vec![0.0; self.contexts.len()];
+        self.atoms.iter().zip(&self.mean).for_each(|((context, _), mean)| weights[*context as usize] += mean);
+        let mean =
+            self.atoms.iter().zip(&self.mean).map(|((context, _), mean)| mean / weights[*context as usize]);
+        let mean: Vec<f64> = mean.collect();
+        let mixtures = self.place_policies(policies, chosen, |policy| policies.conditional(policy), &mean)?;
+        let known = policies.contexts();
+        let names = self.contexts.iter().map(|name| known.binary_search(name).ok());
+        let names = names.chain(mixtures.new_contexts.iter().map(|name| known.binary_search(name).ok()));
+        let places: Option<Vec<u32>> = names.map(|place| place.map(|place| place as u32)).collect();
+        let places =
+            places.ok_or_else(|| crate::Error::other("policies over other contexts than the model's"))?;
+        let context_of = mixtures.atoms.iter().map(|(context, _)| places[*context as usize]).collect();
+        Ok((mixtures, context_of))
+    }
+
+    fn place_policies<'p>(
+        &self,
+        policies: &'p PolicySet,
+        chosen: &[usize],
+        mass_of: impl Fn(usize) -> &'p [f64],
+        mean: &[f64],
+    ) -> Result<Mixtures> {
         let known = policies.attributes();
         let mut contexts =
             NameTable::new("context", &self.contexts, &self.context_attributes, &known.contexts);
@@ -159,7 +194,7 @@ impl TreatmentSpace {
         for policy in chosen {
             let mixture = policies.mixture(*policy);
             let mut row = Vec::with_capacity(mixture.atoms.len());
-            for (atom, mass) in mixture.atoms.iter().zip(mixture.mass).filter(|(_, mass)| **mass > 0.0) {
+            for (atom, mass) in mixture.atoms.iter().zip(mass_of(*policy)).filter(|(_, mass)| **mass > 0.0) {
                 let parts = policies.atoms()[*atom as usize];
                 let context = contexts.place(&policies.contexts()[parts.context as usize]);
                 let action = actions.place(&policies.actions()[parts.action as usize]);
@@ -175,14 +210,14 @@ impl TreatmentSpace {
             rows.push(row);
         }
         let n_atoms = atoms.len();
-        let mean =
-            self.mean.iter().enumerate().map(|(atom, mass)| (atom as u32, (mass / self.spread) as f32));
+        let mean = mean.iter().enumerate().map(|(atom, mass)| (atom as u32, (mass / self.spread) as f32));
         let seen = (0..n_atoms).map(|atom| (atom < self.atoms.len()).then_some((atom as u32, 1.0)));
         Ok(Mixtures {
             rows: Arc::new(SparseRows::new(n_atoms, rows)?),
             mean: Arc::new(SparseRows::new(n_atoms, [mean])?),
             seen: Arc::new(SparseRows::new(self.atoms.len(), seen)?),
             atoms,
+            new_contexts: contexts.new_names(),
             notes: contexts.notes().chain(actions.notes()).collect(),
             contexts: contexts.finish()?,
             actions: actions.finish()?,
@@ -224,6 +259,13 @@ impl<'a> NameTable<'a> {
             self.new.insert(name, (index, encoded.values));
             index
         })
+    }
+
+    /// The names beyond those of the space, in the order of their numbers.
+    fn new_names(&self) -> Vec<String> {
+        let mut new: Vec<(u32, &str)> = self.new.iter().map(|(name, (index, _))| (*index, *name)).collect();
+        new.sort_unstable();
+        new.into_iter().map(|(_, name)| name.to_owned()).collect()
     }
 
     fn notes(&self) -> impl Iterator<Item = String> {

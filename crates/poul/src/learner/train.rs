@@ -5,11 +5,13 @@ use super::assignment::AssignmentFit;
 use super::baseline_net::distil;
 use super::calibration::{Slopes, scale};
 use super::canonical::Population;
+use super::centring::OwnExposure;
 use super::fit::{Fitted, Problem, fit};
 use super::logistic::{Binary, check_binary};
 use super::noise::precisions;
 use super::nuisances::{Residuals, folds, notes, out_of_fold, outcome_params};
 use super::objective::Target;
+use super::own_mixtures::{MeanExposure, OwnMixtures};
 use super::params::{Loss, ModelParams, Params, TrainingParams, ValidParams};
 use super::phases::phases;
 use super::poul::Poul;
@@ -21,7 +23,7 @@ use super::warm_start::WarmStart;
 use crate::average::ResidualRows;
 use crate::effect::{EffectModel, Phase, Settings, Tensors, Trained, ValidTrainingData};
 use crate::nuisance::OutcomeLoss;
-use crate::{Progress, Result, Seed};
+use crate::{Error, Progress, Result, Seed};
 
 /// Effects that held-out rows bear out by less than this are worth a note.
 const LITTLE_SUPPORT: f64 = 0.6;
@@ -59,7 +61,15 @@ pub fn train(
     if is_logistic {
         check_binary(data)?;
     }
-    params.model.centring.check(data.design)?;
+    let exposure = MeanExposure::of(data.x, data.weight, data.policies)?;
+    params.model.centring.check(data.design, exposure.is_some())?;
+    if exposure.is_some() && data.start.is_some() {
+        let error = Error::usage("training with exposures of rows cannot start from a saved model yet");
+        return Err(error.hint("fit afresh, or leave the exposure out"));
+    }
+    // Where no row is meant, contexts weigh what rows meet of them on average.
+    let weighted = exposure.as_ref().map(|own| own.weighted(data.policies));
+    let policies = weighted.as_ref().unwrap_or(data.policies);
     let weight: Option<Vec<f32>> =
         data.weight.map(|weight| weight.iter().map(|weight| *weight as f32).collect());
     let weight = weight.as_deref();
@@ -73,11 +83,17 @@ pub fn train(
     }
     let total: f64 = data.policy_mass().iter().sum();
     let shares: Vec<f64> = data.policy_mass().iter().map(|mass| mass / total).collect();
-    let space = TreatmentSpace::new(data.policies, &shares).with_attributes(data.policies.attributes())?;
+    let mut space = TreatmentSpace::new(policies, &shares).with_attributes(policies.attributes())?;
+    if let Some(exposure) = &exposure {
+        space.spread = exposure.spread(policies, &shares);
+    }
     let space =
-        start.as_ref().map_or_else(|| space.clone(), |start| start.space(&space, data.policies.attributes()));
-    let mixtures = space.mixtures(data.policies, &(0..data.policies.len()).collect::<Vec<_>>())?;
-    let assignment = AssignmentFit::new(data, &mixtures, weight, &folds, &params, seed, progress)?;
+        start.as_ref().map_or_else(|| space.clone(), |start| start.space(&space, policies.attributes()));
+    let all: Vec<usize> = (0..policies.len()).collect();
+    let mixtures = space.mixtures(policies, &all)?;
+    let own = exposure.as_ref().map(|_| OwnMixtures::new(&space, policies, &all)).transpose()?;
+    let expected = (own.as_ref().map_or(&mixtures, |own| &own.mixtures), own.is_some());
+    let assignment = AssignmentFit::new(data, expected, weight, &folds, &params, seed, progress)?;
     let is_weighted = params.training.noise_weights && !is_logistic;
     let precision =
         is_weighted.then(|| precisions(&residual, &outcome.predicted, weight, names.len())).flatten();
@@ -96,6 +112,7 @@ pub fn train(
         precision: precision.as_deref(),
         cluster: data.cluster,
         assigned: assignment.assigned(),
+        own: own.as_ref().map(|mixtures| OwnExposure { x: data.x, mixtures }),
         centring: assignment.centring,
         phases: &phases,
         start: start.as_ref(),
@@ -114,7 +131,7 @@ pub fn train(
                 cluster: data.cluster,
                 propensity: &fit.propensity,
             };
-            averages(&rows, &arranged.told, data.policies, data.control)
+            averages(&rows, &arranged.told, policies, data.control)
         }
         _ => None,
     };
@@ -158,7 +175,8 @@ pub fn train(
     let mut poul =
         Poul::new(told, scales, data.x.n_cols(), space.clone(), &params, weights, baseline, shared)?;
     let population = Population { x: data.x, weight, mixtures: &mixtures, shares: &shares };
-    poul.canonicalise(&population, averages, &left)?;
+    let exposure = exposure.map(|own| (policies, own.mean));
+    poul.canonicalise(&population, averages, &left, exposure)?;
     Ok(Trained { effects: Box::new(poul), history, notes })
 }
 

@@ -48,6 +48,10 @@ impl WarmStart {
                 format!("the saved model has {} encoded features, not {n_features}", saved.n_features());
             return Err(Error::other(what).hint("encode the data by the encoder of the saved model"));
         }
+        if saved.has_own_exposure() {
+            let error = Error::usage("training cannot start from a model with exposures of rows yet");
+            return Err(error.hint("fit afresh"));
+        }
         check_settings(&saved, params)?;
         let place = |name: &String| {
             saved.learned().iter().position(|own| own == name).ok_or_else(|| {

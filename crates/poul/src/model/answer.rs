@@ -59,7 +59,8 @@ impl Model {
     pub fn knows(&self, policies: &PolicySet) -> Vec<bool> {
         let embeds =
             |context: &str, action: &str| self.effects.embeds(context, action, policies.attributes());
-        let support = Support::new(&self.manifest.policies, &self.manifest.policy_rows);
+        let (policies, own) = (&self.weighted(policies), self.weighted(&self.manifest.policies));
+        let support = Support::new(&own, &self.manifest.policy_rows);
         (0..policies.len()).map(|policy| support.is_known(policies, policy, embeds)).collect()
     }
 
@@ -67,7 +68,8 @@ impl Model {
     pub fn support(&self, policies: &PolicySet, of: &[usize]) -> Vec<PolicySupport> {
         let embeds =
             |context: &str, action: &str| self.effects.embeds(context, action, policies.attributes());
-        let support = Support::new(&self.manifest.policies, &self.manifest.policy_rows);
+        let (policies, own) = (&self.weighted(policies), self.weighted(&self.manifest.policies));
+        let support = Support::new(&own, &self.manifest.policy_rows);
         of.iter().map(|policy| support.of(policies, *policy, embeds)).collect()
     }
 }

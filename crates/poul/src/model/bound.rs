@@ -8,7 +8,7 @@
 use serde::Serialize;
 
 use crate::Result;
-use crate::effect::{GainDeciles, PolicyEmbedding};
+use crate::effect::{GainDeciles, PolicyEmbedding, RowBound};
 use crate::policy::PolicySet;
 
 /// The bound on one outcome.
@@ -18,6 +18,10 @@ pub struct OutcomeBound {
     pub outcome: String,
     /// By how much the averages of the two policies differ, which is part of every bound; 0 for learners without averages.
     pub average: f64,
+    /// Whether bounds are of rows with exposures of their own, each with its part of the averages: deciles are then those of
+    /// the bound itself.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub by_row: bool,
     /// What each member contributes.
     pub members: Vec<MemberBound>,
     /// The bound by decile of ‖g(x)‖ over training rows, the lowest first; none in models without them.
@@ -76,6 +80,10 @@ impl OutcomeBound {
             members.iter().map(|own| Some(slope * own.lipschitz? * own.embedding_bound * distance)).collect();
         let by_embedding: Vec<f64> = members.iter().map(|own| slope * own.moved).collect();
         let ones = vec![1.0; members.len()];
+        if let Some(rows) = net.row_bounds(policies, [policy, other], outcome)? {
+            let deciles = row_deciles(rows);
+            return Ok(Self { outcome: name.to_owned(), average: 0.0, by_row: true, members, deciles });
+        }
         let n_deciles = gains.first().map_or(0, |own| own.mean.len());
         let decile = |decile: usize| DecileBound {
             decile: decile + 1,
@@ -85,7 +93,8 @@ impl OutcomeBound {
             typical: mean_product(gains, &by_embedding, |own| own.mean[decile]),
         };
         let average = 0.0;
-        Ok(Self { outcome: name.to_owned(), average, members, deciles: (0..n_deciles).map(decile).collect() })
+        let deciles = (0..n_deciles).map(decile).collect();
+        Ok(Self { outcome: name.to_owned(), average, by_row: false, members, deciles })
     }
 }
 
@@ -93,12 +102,52 @@ impl OutcomeBound {
     /// Adds what the averages of the two policies differ by.
     pub(super) fn add_average(&mut self, apart: f64) {
         self.average += apart;
+        if self.by_row {
+            return;
+        }
         for own in &mut self.deciles {
             own.by_distance.iter_mut().for_each(|bound| *bound += apart);
             own.by_embedding += apart;
             own.typical += apart;
         }
     }
+}
+
+/// Deciles of the rows by the bound of each.
+fn row_deciles(mut rows: Vec<RowBound>) -> Vec<DecileBound> {
+    const N_PARTS: usize = 10;
+    rows.sort_by(|a, b| a.by_embedding.total_cmp(&b.by_embedding));
+    let n = rows.len();
+    if n == 0 {
+        return Vec::new();
+    }
+    let part = |part: usize| {
+        let first = (part * n / N_PARTS).min(n - 1);
+        let rows = &rows[first..((part + 1) * n / N_PARTS).max(first + 1)];
+        let mean = |of: fn(&RowBound) -> f64| rows.iter().map(of).sum::<f64>() / rows.len() as f64;
+        let by_distance: Option<Vec<f64>> = rows.iter().map(|own| own.by_distance).collect();
+        DecileBound {
+            decile: part + 1,
+            gain: mean(|own| own.gain),
+            by_distance: by_distance.map(|own| own.into_iter().fold(0.0, f64::max)),
+            by_embedding: rows.iter().fold(0.0, |most, own| most.max(own.by_embedding)),
+            typical: mean(|own| own.by_embedding),
+        }
+    };
+    (0..N_PARTS).map(part).collect()
+}
+
+/// The bound for the median row, where rows have exposures of their own; it holds what averages differ by.
+pub(crate) fn median_row_bound(
+    net: &dyn PolicyEmbedding,
+    policies: &PolicySet,
+    pair: [usize; 2],
+    outcome: usize,
+) -> Result<Option<f64>> {
+    let Some(rows) = net.row_bounds(policies, pair, outcome)? else { return Ok(None) };
+    let mut bounds: Vec<f64> = rows.iter().map(|own| own.by_embedding).collect();
+    bounds.sort_by(f64::total_cmp);
+    Ok(bounds.get(bounds.len() / 2).copied())
 }
 
 /// The bound by the embeddings for the median row, for policies whose h is `moved` from another's, by member; none

@@ -132,7 +132,8 @@ impl Model {
     ) -> Result<Certificate> {
         let CertificateParams { min_rows, nearest: n_nearest, level } = params.0;
         let manifest = self.manifest();
-        let support = Support::new(&manifest.policies, &manifest.policy_rows);
+        let (policies, trained) = (&*self.weighted(policies), self.weighted(&manifest.policies));
+        let support = Support::new(&trained, &manifest.policy_rows);
         let own = self.support(policies, &[policy]).remove(0);
         let mut weak_atoms = support.atoms(policies, policy);
         weak_atoms.retain(|atom| atom.rows < min_rows);
@@ -212,7 +213,8 @@ impl Model {
     /// For some policies of a set that holds the model's own, the share of the mixture on atoms with at least
     /// `min_rows` training rows.
     pub fn supported_shares(&self, policies: &PolicySet, of: &[usize], min_rows: u64) -> Vec<f64> {
-        let support = Support::new(&self.manifest().policies, &self.manifest().policy_rows);
+        let (policies, own) = (&self.weighted(policies), self.weighted(&self.manifest().policies));
+        let support = Support::new(&own, &self.manifest().policy_rows);
         of.iter().map(|policy| support.supported_share(policies, *policy, min_rows)).collect()
     }
 }

@@ -9,9 +9,9 @@ use super::registry::{learner, learns_from_auxiliary};
 use super::warm_start;
 use crate::check::screen;
 use crate::data::{Budget, Columns, Dataset, Design, Labels, Roles, Source, ValidEncoderParams};
-use crate::effect::{Settings, TrainingData, ValidTrainingData};
+use crate::effect::{ExposedRows, Settings, TrainingData, ValidTrainingData};
 use crate::nuisance::StratumTable;
-use crate::policy::{Assigner, PolicySet};
+use crate::policy::{Assigner, Exposure, PolicySet};
 use crate::progress::Resumable;
 use crate::{Checkpoint, Error, Progress, Result, Seed};
 
@@ -75,6 +75,7 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
     let settings = (learner.settle)(&settings)?;
     let (source, schema) = (request.source, request.source.schema());
     let columns = request.columns.clone().with_populations(settings.populations(), schema)?;
+    let columns = columns.with_contexts(request.policies, schema)?;
     // A model that goes on keeps the features that it has.
     if start.is_none() {
         screen::refuse_by_name(&columns)?;
@@ -105,7 +106,16 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
         features = warnings;
     }
     let baseline = Baseline::read_all(request, baseline_columns, &encoder, &dataset, progress)?;
-    let mut data = TrainingData::of(&dataset, &dataset.x, &policies, &policy, columns.design, control)?;
+    let weight = dataset.weight.as_deref();
+    let exposure = Exposure::fit(&columns, &dataset.exposure, weight)?;
+    notes.extend(exposure.as_ref().filter(|_| !learner.takes_exposure()).map(|_| learner.exposure_note()));
+    let exposure = exposure.filter(|_| learner.takes_exposure());
+    let exposed = exposure.as_ref().map(|own| own.rows(&dataset.exposure));
+    if let (Some(exposure), Some(rows)) = (&exposure, &exposed) {
+        notes.extend(exposure.note(rows.n_unexposed()));
+    }
+    let x = ExposedRows { x: &dataset.x, exposure: exposed.as_ref() };
+    let mut data = TrainingData::of(&dataset, &x, &policies, &policy, columns.design, control)?;
     data.baseline = baseline.iter().map(Baseline::rows).collect();
     data.stratum_table = strata_table.as_ref();
     data.start = start.map(Model::effects);
@@ -142,6 +152,7 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
         policy_rows: warm_start::policy_rows(start, &policies, data.policy_rows()),
         model: trained.effects.manifest()?,
         policies: policies.clone().into_owned(),
+        exposure,
         encoder,
     };
     Model::new(manifest, trained.effects)

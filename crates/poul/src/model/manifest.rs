@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::data::{Encoder, Roles};
 use crate::effect::{Phase, Settings};
-use crate::policy::PolicySet;
+use crate::policy::{Exposure, PolicySet};
 use crate::{Error, Result};
 
 /// The version of the format that is written. Every older one is read.
@@ -44,6 +44,9 @@ pub struct Manifest {
     pub policy_rows: Vec<u64>,
     /// The policies.
     pub policies: PolicySet,
+    /// How exposure columns become each row's weights of contexts; none where contexts weigh the same for every row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exposure: Option<Exposure>,
     /// How features become numbers.
     pub encoder: Encoder,
     /// What the learner itself keeps.

@@ -24,12 +24,13 @@ mod manifest;
 mod registry;
 mod warm_start;
 
+use std::borrow::Cow;
 use std::path::Path;
 
 pub use answer::Answer;
 pub use averages::ModelAverage;
 pub use bound::{DecileBound, MemberBound, OutcomeBound};
-pub(crate) use bound::{median_bound, moved};
+pub(crate) use bound::{median_bound, median_row_bound, moved};
 pub use certificate::{
     Certificate, CertificateParams, CertifiedAverage, Neighbour, Standing, ValidCertificateParams,
 };
@@ -37,8 +38,9 @@ pub use fit::{CheckpointPlan, FitRequest, fit};
 pub use manifest::{DataRecord, DataUse, FORMAT, Manifest, OutcomeRecord};
 pub use registry::{DEFAULT_LEARNER, LEARNERS, Learner, learner};
 
-use crate::data::{Columns, Need, Roles, Source};
+use crate::data::{Columns, ExposureRole, Need, Roles, Source};
 use crate::effect::EffectModel;
+use crate::policy::PolicySet;
 use crate::{Error, Result};
 
 /// A fitted model.
@@ -54,6 +56,7 @@ impl Model {
         if !same_outcomes
             || manifest.encoder.width() != effects.n_features()
             || manifest.policy_rows.len() != manifest.policies.len()
+            || manifest.exposure.as_ref().is_some_and(|own| !own.is_consistent(&manifest.policies))
         {
             return Err(Error::input("the parts of the model contradict each other").hint("fit it again"));
         }
@@ -113,7 +116,26 @@ impl Model {
     /// Which of the table's columns would be features by their names does not matter.
     pub fn columns(&self, source: &Source, roles: &Roles, need: Need) -> Result<Columns> {
         let schema = source.schema();
-        let columns = roles.check(schema, Need { features: false, ..need })?;
+        let mut columns = roles.check(schema, Need { features: false, ..need })?;
+        let named = std::mem::take(&mut columns.exposure);
+        if let Some(exposure) = &self.manifest.exposure {
+            let own = exposure.columns().map(|own| (own.context, own.column)).collect();
+            columns.exposure = ExposureRole::Columns(own).find(schema)?;
+            columns.exposure_scale = exposure.scale();
+            if let Some(other) = named.iter().find(|other| !columns.exposure.contains(other)) {
+                let what =
+                    format!("the model was fitted with other exposure columns than `{}`", other.column);
+                return Err(Error::usage(what).hint("leave --exposure out: the model knows its columns"));
+            }
+        }
         self.manifest.encoder.columns_for(columns, schema)
+    }
+
+    /// Policies under the weights of contexts that hold where no row is meant: mean exposures, where rows have their own.
+    pub(crate) fn weighted<'p>(&self, policies: &'p PolicySet) -> Cow<'p, PolicySet> {
+        match &self.manifest.exposure {
+            Some(exposure) => Cow::Owned(exposure.weighted(policies)),
+            None => Cow::Borrowed(policies),
+        }
     }
 }

@@ -79,6 +79,24 @@ pub(super) fn learns_from_auxiliary(name: &str) -> bool {
     name.starts_with(poul::NAME) || name == "stack"
 }
 
+/// The learners that go by how much each row meets every context.
+const BY_EXPOSURE: [&str; 5] = ["poul", "poul-uncentred", "poul-k1", "poul-additive", "poul-linear"];
+
+impl Learner {
+    /// Whether it goes by the exposure of rows, where that is given; others take contexts to weigh the same for all.
+    pub fn takes_exposure(&self) -> bool {
+        BY_EXPOSURE.contains(&self.name)
+    }
+
+    /// What the user should know where exposure is given to a learner that does not take it.
+    pub(crate) fn exposure_note(&self) -> String {
+        format!(
+            "the learner `{}` takes contexts to weigh the same for every row: exposure columns are features alone",
+            self.name
+        )
+    }
+}
+
 /// The learner called `name`.
 pub fn learner(name: &str) -> Result<&'static Learner> {
     LEARNERS.iter().find(|learner| learner.name == name).ok_or_else(|| {

@@ -31,6 +31,11 @@ pub(super) fn check(saved: &Model, request: &FitRequest<'_>) -> Result<()> {
             .at(place)
             .hint(format!("--outcome {saved}, in this order, or fit afresh")));
     }
+    let is_exposed = !request.columns.exposure.is_empty() || !request.policies.exposure().is_empty();
+    if manifest.exposure.is_some() || is_exposed {
+        let error = Error::usage("a model with exposures of rows cannot be trained on yet");
+        return Err(error.at(place).hint("fit afresh on all rows"));
+    }
     if let Some(preset) = &request.settings.preset {
         let what = format!("the settings are those of the saved model, not of the preset `{preset}`");
         return Err(Error::usage(what).at(place).hint("leave out the preset, or fit afresh"));

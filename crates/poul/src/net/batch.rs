@@ -91,6 +91,12 @@ pub trait RowSource: Sync {
     /// Writes the rows by number, one after the other. Numbers are below [`n_rows`](Self::n_rows).
     fn copy_rows(&self, rows: &[u32], out: &mut [f32]);
 
+    /// How much a row meets each context, where rows differ in it: w_i(s), in the order of the contexts.
+    fn exposure(&self, row: usize) -> Option<&[f32]> {
+        let _ = row;
+        None
+    }
+
     /// How many rows may be held in memory to be visited in random order; `None` where all rows are at hand.
     fn window_rows(&self) -> Option<usize> {
         None

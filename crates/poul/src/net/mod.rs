@@ -71,7 +71,7 @@ pub use layout::{Dense, Group, Init, LayerNorm, Layout, LayoutBuilder, Segment, 
 pub use mlp::Mlp;
 pub use optimizer::{Adam, AdamParams, GroupRule};
 pub use predict::predict;
-pub(crate) use predict::{BLOCK_ROWS, Block, Columns, Prepared, check_n_rows, sigmoid};
+pub(crate) use predict::{BLOCK_ROWS, Block, Columns, Prepared, check_n_rows, filled_rows, sigmoid};
 pub use schedule::Schedule;
 pub use sparse::SparseRows;
 pub use tape::{Tape, Var};

@@ -120,6 +120,11 @@ fn setting<'n>(layout: &'n Layout, weights: &'n [f32]) -> Setting<'n> {
     Setting { training: false, ..Setting::training(layout, weights) }
 }
 
+/// How many rows a product of so many is filled up to, so that a row's bits do not depend on the others.
+pub(crate) fn filled_rows(n_rows: usize) -> usize {
+    if n_rows <= FEW_ROWS { n_rows.max(1) } else { n_rows.max(MIN_ROWS) }
+}
+
 /// Features of some rows, read once for every network that scores them.
 #[derive(Default)]
 pub(crate) struct Block {
@@ -134,8 +139,7 @@ impl Block {
     pub(crate) fn read(&mut self, source: &dyn RowSource, first_row: usize, n_rows: usize) {
         let last_row = first_row + n_rows.max(1) - 1;
         self.rows.clear();
-        let n_filled = if n_rows <= FEW_ROWS { n_rows.max(1) } else { n_rows.max(MIN_ROWS) };
-        self.rows.extend((0..n_filled).map(|i| (first_row + i).min(last_row) as u32));
+        self.rows.extend((0..filled_rows(n_rows)).map(|i| (first_row + i).min(last_row) as u32));
         self.n_features = source.n_cols();
         self.first_row = first_row;
         self.features.resize(self.rows.len() * self.n_features, 0.0);

@@ -23,6 +23,10 @@ impl RowSource for SomeRows<'_> {
         self.x.copy_rows(&rows, out);
     }
 
+    fn exposure(&self, row: usize) -> Option<&[f32]> {
+        self.x.exposure(self.rows[row] as usize)
+    }
+
     fn window_rows(&self) -> Option<usize> {
         self.x.window_rows()
     }

@@ -1,6 +1,6 @@
 //! Collects policies, weights and attributes in any order; every form of policy file is read through it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::attributes::Attributes;
@@ -38,6 +38,7 @@ pub struct PolicySetBuilder {
     pub(super) policy_places: Vec<u32>,
     pub(super) weights: Option<Vec<Weight>>,
     pub(super) attributes: Attributes,
+    pub(super) exposure: BTreeMap<String, String>,
     pub(super) source: Source,
     pub(super) weight_source: Source,
     /// Whether the weights come from elsewhere than the policies: then the two must name the same contexts.
@@ -85,6 +86,12 @@ impl PolicySetBuilder {
     /// What is known of contexts and actions.
     pub fn attributes(&mut self, attributes: Attributes) -> &mut Self {
         self.attributes = attributes;
+        self
+    }
+
+    /// The column of the data that says how much each row meets `context`.
+    pub fn exposure(&mut self, context: &str, column: &str) -> &mut Self {
+        self.exposure.insert(context.to_owned(), column.to_owned());
         self
     }
 

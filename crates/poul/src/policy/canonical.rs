@@ -71,6 +71,7 @@ pub(super) fn build(mut builder: PolicySetBuilder) -> Result<PolicySet> {
         entry_conditional: entries.conditional,
         rest,
         attributes: builder.attributes,
+        exposure: builder.exposure,
     })
 }
 

@@ -69,6 +69,7 @@ impl Reader<'_> {
         for Entry { key: context, line, node } in contexts {
             match node.value {
                 NodeValue::Number(weight) => builder.weight_at(&context, weight, line),
+                NodeValue::Table(entries) => self.described(&context, line, entries, builder)?,
                 other => {
                     let what =
                         format!("the weight of context `{context}` is {}, not a number", other.describe());
@@ -79,6 +80,40 @@ impl Reader<'_> {
             };
         }
         Ok(())
+    }
+
+    /// `[contexts.NAME]` with a weight, 1 by default, and the column of its exposure.
+    fn described<'b>(
+        &self,
+        context: &str,
+        line: u32,
+        entries: Vec<Entry>,
+        builder: &'b mut PolicySetBuilder,
+    ) -> Result<&'b mut PolicySetBuilder> {
+        let mut weight = 1.0;
+        for Entry { key, line, node } in entries {
+            let is = node.value.describe();
+            match (key.as_str(), node.value) {
+                ("weight", NodeValue::Number(number)) => weight = number,
+                ("exposure", NodeValue::Text(column)) if !is_blank(&column) => {
+                    builder.exposure(context, &column);
+                }
+                ("weight", _) => {
+                    let error = self.error(format!("`weight` is {is}, not a number"), line);
+                    return Err(error.at(format!("context `{context}`")).hint("write `weight = 1`"));
+                }
+                ("exposure", _) => {
+                    let error = self.error(format!("`exposure` is {is}, not the name of a column"), line);
+                    let hint = "write `exposure = \"trips_at_peak\"`, a column of the data";
+                    return Err(error.at(format!("context `{context}`")).hint(hint));
+                }
+                (unknown, _) => {
+                    let error = self.unknown(unknown, line, &["weight", "exposure"]);
+                    return Err(error.at(format!("context `{context}`")));
+                }
+            }
+        }
+        Ok(builder.weight_at(context, weight, line))
     }
 
     fn policies(&self, entry: Entry, builder: &mut PolicySetBuilder) -> Result<()> {

@@ -1,5 +1,7 @@
 //! A policy set inside a model's manifest: columns of indices, checked again when read.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use self::exact::list as exact_list;
@@ -26,6 +28,8 @@ struct Stored {
     probabilities: Vec<f64>,
     #[serde(default, skip_serializing_if = "Attributes::is_empty")]
     attributes: Attributes,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    exposure: BTreeMap<String, String>,
 }
 
 impl Serialize for PolicySet {
@@ -41,6 +45,7 @@ impl Serialize for PolicySet {
             entry_atoms: self.entry_atoms.clone(),
             probabilities: self.entry_conditional.clone(),
             attributes: self.attributes.clone(),
+            exposure: self.exposure.clone(),
         };
         stored.serialize(serializer)
     }
@@ -77,6 +82,7 @@ fn rebuild(stored: Stored) -> Result<PolicySet> {
         }
     }
     builder.attributes(stored.attributes);
+    builder.exposure = stored.exposure;
     let mut set = builder.build()?;
     set.weights_declared = stored.weights_declared;
     // Weights, tensors and indices elsewhere in a model refer to atoms by number.

@@ -25,6 +25,9 @@
 //! - `.csv`, `.csv.gz` and `.parquet`, the long form: columns `policy`, `context`, `action` and, optionally,
 //!   `probability`; context weights come from a second file with columns `context` and `weight`.
 //!
+//! A context may be a table of a `weight` and an `exposure`, the column that says how much each row meets it: see
+//! [`Exposure`].
+//!
 //! The factorial form needs no file: [`PolicySet::factorial`].
 
 mod assignment;
@@ -34,6 +37,7 @@ mod canonical;
 mod contexts;
 mod diff;
 mod distance;
+mod exposure;
 mod factorial;
 mod human_form;
 mod json_form;
@@ -51,6 +55,7 @@ pub use assignment::Assigner;
 pub use attributes::{AttributeValue, Attributes};
 pub use builder::PolicySetBuilder;
 pub use diff::{ContextChange, Diff};
+pub use exposure::{Exposure, ExposureRows};
 pub use factorial::combination_name;
 pub use set::{Atom, Mixture, PolicySet};
 pub use weights::{ContextWeights, exposure_weights};

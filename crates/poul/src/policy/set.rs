@@ -28,6 +28,8 @@ pub struct PolicySet {
     /// What `"*"` stood for, by policy: needed only to extend a policy to contexts its file did not know.
     pub(super) rest: BTreeMap<u32, Vec<(String, f64)>>,
     pub(super) attributes: Attributes,
+    /// By context, the column of the data that says how much each row meets it.
+    pub(super) exposure: BTreeMap<String, String>,
 }
 
 /// A context and an action taken in it, as indices into [`PolicySet::contexts`] and [`PolicySet::actions`].
@@ -141,11 +143,27 @@ impl PolicySet {
         &self.attributes
     }
 
+    /// By context, the column of the data that says how much each row meets it, as the policy file names them.
+    pub fn exposure(&self) -> &BTreeMap<String, String> {
+        &self.exposure
+    }
+
     /// The same policies under other context weights; every context needs one and no other may have one.
     pub fn with_weights(&self, weights: &ContextWeights) -> Result<PolicySet> {
         let mut builder = self.to_builder();
         builder.replace_weights(weights);
         builder.build()
+    }
+
+    /// The same policies under weights in the order of the contexts, which sum to 1.
+    pub(crate) fn under_weights(&self, weights: &[f64]) -> PolicySet {
+        let mut set = self.clone();
+        set.weights.iter_mut().zip(weights).for_each(|(own, weight)| *own = *weight);
+        let entries = set.entry_atoms.iter().zip(&set.entry_conditional);
+        set.entry_mass = entries
+            .map(|(atom, probability)| set.weights[set.atoms[*atom as usize].context as usize] * probability)
+            .collect();
+        set
     }
 
     /// A builder that holds this set's policies, weights and attributes.
@@ -160,6 +178,7 @@ impl PolicySet {
             }
         }
         builder.attributes(self.attributes.clone());
+        builder.exposure.clone_from(&self.exposure);
         builder
     }
 
@@ -190,6 +209,7 @@ impl PartialEq for PolicySet {
             && self.entry_atoms == other.entry_atoms
             && self.entry_conditional == other.entry_conditional
             && self.attributes == other.attributes
+            && self.exposure == other.exposure
     }
 }
 

@@ -12,7 +12,15 @@ impl PolicySet {
     pub fn to_toml(&self) -> String {
         let mut out = String::from("[contexts]\n");
         for (context, weight) in self.contexts.iter().zip(&self.weights) {
-            out += &format!("{} = {}\n", toml_key(context), number(*weight));
+            out += &match self.exposure.get(context) {
+                None => format!("{} = {}\n", toml_key(context), number(*weight)),
+                Some(column) => format!(
+                    "{} = {{ weight = {}, exposure = {} }}\n",
+                    toml_key(context),
+                    number(*weight),
+                    toml_string(column)
+                ),
+            };
         }
         for policy_idx in 0..self.len() {
             out += &format!("\n[policies.{}]\n", toml_key(self.name(policy_idx)));
@@ -41,7 +49,10 @@ impl PolicySet {
     pub fn to_json_value(&self) -> Value {
         let mut root = Map::new();
         let weights = self.contexts.iter().zip(&self.weights);
-        let weights = weights.map(|(context, weight)| (context.clone(), Value::from(*weight)));
+        let weights = weights.map(|(context, weight)| match self.exposure.get(context) {
+            None => (context.clone(), Value::from(*weight)),
+            Some(column) => (context.clone(), serde_json::json!({ "weight": weight, "exposure": column })),
+        });
         root.insert("contexts".to_owned(), Value::Object(weights.collect()));
         let policies = (0..self.len()).map(|policy_idx| {
             let contexts = self.contexts.iter().zip(self.by_context(policy_idx));
@@ -87,6 +98,14 @@ impl PolicySet {
         }
         out.attributes(&self.attributes.contexts);
         out.attributes(&self.attributes.actions);
+        // Digests of sets without exposure are what they were.
+        if !self.exposure.is_empty() {
+            out.count(self.exposure.len());
+            for (context, column) in &self.exposure {
+                out.text(context);
+                out.text(column);
+            }
+        }
         out.0
     }
 }

@@ -16,6 +16,7 @@
 //! ```
 
 mod averages;
+mod delivery;
 mod features;
 mod functional;
 mod long_tail;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ride_hailing, synthetic};
+use super::{delivery, ride_hailing, synthetic};
 use crate::{Error, Kind, Result};
 
 /// What to simulate. Defaults that depend on the scenario are `None`; [`check`](Self::check) fills them in.
@@ -22,14 +22,14 @@ pub struct Simulation {
     pub rows: u64,
     /// Rows of the test table; a quarter of `rows`. At least 1.
     pub test_rows: Option<u64>,
-    /// Features of a unit; 100. At least 22 in `ride-hailing`, 8 in the others; at most 20,000.
+    /// Features of a unit; 100. At least 22 in `ride-hailing`, 29 in `delivery`, 8 in the others; at most 20,000.
     pub features: Option<usize>,
-    /// Policies, control included; 8 in `ride-hailing`, 200 in `long-tail`, 30 in `stratified`, 10 in
+    /// Policies, control included; 8 in `ride-hailing`, 200 in `long-tail`, 30 in `stratified`, 20 in `delivery`, 10 in
     /// `observational`. At least 2 (3 in `ride-hailing`, and at most 589); at most 20,000.
     pub policies: Option<usize>,
-    /// Contexts; 18 in `ride-hailing` (fixed), 12 in the others. 1 to 1,000.
+    /// Contexts; 18 in `ride-hailing` and 24 in `delivery` (fixed), 12 in the others. 1 to 1,000.
     pub contexts: Option<usize>,
-    /// Actions, `none` included; 3 in `ride-hailing` (fixed), 5 in the others. 2 to 1,000.
+    /// Actions, `none` included; 3 in `ride-hailing` and `delivery` (fixed), 5 in the others. 2 to 1,000.
     pub actions: Option<usize>,
     /// Size of the noise. In `ride-hailing`, the standard deviation of the logarithm of an active user's GMV; 0.7.
     /// In the others, the standard deviation of the noise over that of the effects; 2. From 0 to 1,000 (to 3 in
@@ -81,6 +81,7 @@ pub fn scenarios() -> &'static [(&'static str, &'static str)] {
         ("long-tail", "hundreds of recombined policies, most of them rare, a fifth never run"),
         ("stratified", "assignment probabilities that differ between strata and are known"),
         ("observational", "assignment that follows features which also drive the outcome"),
+        ("delivery", "offers by zone and part of the day, to users who meet the contexts of one zone"),
     ]
 }
 
@@ -91,10 +92,12 @@ pub(super) enum Scenario {
     LongTail,
     Stratified,
     Observational,
+    Delivery,
 }
 
 impl Scenario {
-    const ALL: [Self; 4] = [Self::RideHailing, Self::LongTail, Self::Stratified, Self::Observational];
+    const ALL: [Self; 5] =
+        [Self::RideHailing, Self::LongTail, Self::Stratified, Self::Observational, Self::Delivery];
 
     /// Its name.
     pub(super) fn name(self) -> &'static str {
@@ -107,6 +110,7 @@ impl Scenario {
             Self::LongTail => 200,
             Self::Stratified => 30,
             Self::Observational => 10,
+            Self::Delivery => 20,
         }
     }
 }
@@ -123,20 +127,21 @@ impl Simulation {
                 Error::unknown(Kind::Usage, "scenario", &self.scenario, "scenarios", known)
             })?;
         let in_city = scenario == Scenario::RideHailing;
-        let (min_features, policy_range) = if in_city {
-            (ride_hailing::N_NAMED_FEATURES, (3, ride_hailing::MAX_POLICIES))
-        } else {
-            (synthetic::MIN_FEATURES, (2, 20_000))
+        let (min_features, policy_range) = match scenario {
+            Scenario::RideHailing => (ride_hailing::N_NAMED_FEATURES, (3, ride_hailing::MAX_POLICIES)),
+            Scenario::Delivery => (delivery::N_NAMED_FEATURES, (2, 20_000)),
+            _ => (synthetic::MIN_FEATURES, (2, 20_000)),
         };
-        let (context_range, action_range) = if in_city {
-            let fixed = |n| (n, n);
-            (fixed(ride_hailing::N_CONTEXTS), fixed(ride_hailing::N_ACTIONS))
-        } else {
-            ((1, 1_000), (2, 1_000))
+        // Contexts and actions where they are part of the story.
+        let fixed = match scenario {
+            Scenario::RideHailing => Some((ride_hailing::N_CONTEXTS, ride_hailing::N_ACTIONS)),
+            Scenario::Delivery => Some((delivery::N_CONTEXTS, delivery::N_ACTIONS)),
+            _ => None,
         };
+        let context_range = fixed.map_or((1, 1_000), |(n, _)| (n, n));
+        let action_range = fixed.map_or((2, 1_000), |(_, n)| (n, n));
         let name = scenario.name();
-        let default_contexts = if in_city { ride_hailing::N_CONTEXTS } else { 12 };
-        let default_actions = if in_city { ride_hailing::N_ACTIONS } else { 5 };
+        let (default_contexts, default_actions) = fixed.unwrap_or((12, 5));
 
         let n_train = in_range("rows", self.rows, (1, 1 << 40), name)?;
         let n_test =

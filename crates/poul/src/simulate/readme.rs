@@ -37,6 +37,12 @@ fn story(params: &Valid) -> &'static str {
              (`strata.csv`). Strata are cut from a score\nthat also drives the outcome, so arms are not comparable \
              without them. Test rows are assigned in the same way."
         }
+        Scenario::Delivery => {
+            "Users of a food-delivery platform are assigned at random to a policy, which says for each context (zone × \
+             part of the day) what is offered:\nnothing, a discount or free delivery. A user orders in one zone, in \
+             its parts of the day as it is used to, and meets the offers of those contexts\nalone, by the share of \
+             its orders there. How often it ordered in each before the experiment stands in the columns `trips_*`."
+        }
         Scenario::Observational => {
             "Nobody randomised: the probability of a policy depends on features that also drive the outcome, so raw \
              differences between arms are biased.\nOverlap holds: every policy that is run has a propensity of at \
@@ -48,7 +54,7 @@ fn story(params: &Valid) -> &'static str {
 
 fn command(params: &Valid) -> String {
     let shape = match params.scenario {
-        Scenario::RideHailing => String::new(),
+        Scenario::RideHailing | Scenario::Delivery => String::new(),
         _ => format!(" --contexts {} --actions {}", params.n_contexts, params.n_actions),
     };
     format!(
@@ -99,7 +105,7 @@ fn files(params: &Valid) -> String {
                 "the true `propensity` of every policy that is run, for the same test rows as the truth";
             rows.push(("truth_propensity.parquet", what.to_string()));
         }
-        Scenario::RideHailing | Scenario::LongTail => {}
+        Scenario::RideHailing | Scenario::LongTail | Scenario::Delivery => {}
     }
     table("## Files", ["file", "what"], rows.iter().map(|(file, what)| (*file, what.as_str())))
 }
@@ -129,6 +135,16 @@ fn columns(params: &Valid) -> String {
             ("gmv", "the month's GMV: zero for the inactive, heavy-tailed for the others"),
             ("cost", "what upgrades cost that month; 0 where none happened, always 0 under `control`"),
         ],
+        Scenario::Delivery => &[
+            ("zone", "where the user orders"),
+            ("trips_airport_breakfast … trips_west_night", "orders in each context before the experiment"),
+            ("coupon_rate", "share of past orders with a coupon"),
+            ("basket", "usual size of an order"),
+            ("tenure_days, wait_minutes", "since sign-up; usual wait for an order"),
+            ("f001 …", "correlated numbers, some with missing values; no effect depends on them"),
+            ("policy", "the policy assigned"),
+            ("spend", "what an order of the month brought on average"),
+        ],
         Scenario::Stratified => &[
             ("f001 …", "features: correlated numbers of several shapes, some with missing values"),
             ("stratum", "`s1` to `s5`, a function of the features"),
@@ -142,7 +158,14 @@ fn columns(params: &Valid) -> String {
         ],
     };
     let mut text = table("## Columns", ["column", "what"], rows.iter().copied());
-    if params.scenario != Scenario::RideHailing {
+    if params.scenario == Scenario::Delivery {
+        text.push_str(&format!(
+            "\n`spend` = m(x) + Σ w(s)·(what the policy offers in s)·v(s, offer)·q(x, offer) + noise, summed over contexts s, \
+             w(s) being the share of the user's\norders in s. Over users and policies other than control the effect \
+             has standard deviation 1; the noise is normal with standard deviation {}.\n",
+            params.noise
+        ));
+    } else if params.scenario != Scenario::RideHailing {
         text.push_str(&format!(
             "\n`y` = m(x) + g(x)ᵀ(F(μ) − F(μ_control)) + noise, with m and g smooth and non-linear in at most 12 of \
              the features, and F non-linear in\nthe policy's mixture μ over contexts and actions. Over units and \
@@ -173,6 +196,7 @@ fn examples(params: &Valid, setting: &Setting) -> String {
         Scenario::LongTail => "--outcome y",
         Scenario::Stratified => "--outcome y --design stratified --stratum stratum",
         Scenario::Observational => "--outcome y --design observational",
+        Scenario::Delivery => "--outcome spend --exposure 'trips_*'",
     };
     let policy = match (params.scenario, setting.held_out().first()) {
         (Scenario::RideHailing, _) => "T2",

@@ -15,7 +15,7 @@ use super::params::{Scenario, TRUTH_PAIRS, Valid};
 use super::synthetic::Assignment;
 use super::truth::TruthWriter;
 use super::world::{Part, Setting, World};
-use super::{long_tail, observational, readme, ride_hailing, stratified};
+use super::{delivery, long_tail, observational, readme, ride_hailing, stratified};
 use crate::data::TableWriter;
 use crate::{AtomicFile, Error, Progress, Result, Seed};
 
@@ -67,6 +67,7 @@ pub fn run(params: &Valid, folder: &Path, progress: &dyn Progress) -> Result<Sum
             }
             output.write(&world, false)
         }
+        Scenario::Delivery => output.write(&delivery::world(params, world_seed), false),
         Scenario::Observational => output.write(&observational::world(params, world_seed)?, true),
     }
 }

@@ -5,11 +5,15 @@ use rand::RngExt;
 use super::params::{Simulation, Valid};
 use super::run::choose;
 use super::world::{Part, World, mean_and_sd};
-use super::{long_tail, observational, ride_hailing, stratified};
+use super::{delivery, long_tail, observational, ride_hailing, stratified};
 use crate::Seed;
 
 fn params(scenario: &str) -> Valid {
-    let n_features = if scenario == "ride-hailing" { 30 } else { 20 };
+    let n_features = match scenario {
+        "ride-hailing" => 30,
+        "delivery" => 40,
+        _ => 20,
+    };
     let simulation =
         Simulation { scenario: scenario.into(), features: Some(n_features), ..Simulation::default() };
     simulation.check().unwrap()
@@ -48,6 +52,7 @@ fn outcomes_average_to_the_truth_in_every_scenario() {
     let seed = Seed::new(1);
     outcomes_average_to_the_truth(&ride_hailing::world(&params("ride-hailing"), seed), Part::Train);
     outcomes_average_to_the_truth(&ride_hailing::world(&params("ride-hailing"), seed), Part::Test);
+    outcomes_average_to_the_truth(&delivery::world(&params("delivery"), seed), Part::Test);
     outcomes_average_to_the_truth(&long_tail::world(&params("long-tail"), seed).unwrap(), Part::Test);
     outcomes_average_to_the_truth(&stratified::world(&params("stratified"), seed).unwrap(), Part::Test);
     outcomes_average_to_the_truth(&observational::world(&params("observational"), seed).unwrap(), Part::Test);

@@ -55,6 +55,7 @@ pub fn components(
     level: f64,
     rows: Option<(&dyn RowSource, Option<&[f64]>)>,
 ) -> Result<Components> {
+    let policies = &*model.weighted(policies);
     let (cells, mut notes) = cells(model, policies, against);
     let names = free_names(policies, cells.len());
     let scored: Vec<usize> =

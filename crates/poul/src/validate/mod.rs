@@ -40,9 +40,9 @@ pub use places::places;
 pub use rows::SampleRows;
 
 use crate::data::Design;
+use crate::effect::ExposedRows;
 use crate::evaluate::{AverageEffect, CheckResult, Validation, Verdict};
 use crate::model::Model;
-use crate::net::DenseRows;
 use crate::nuisance::Folds;
 use crate::policy::PolicySet;
 use crate::{Error, Progress, Result, Seed};
@@ -110,7 +110,8 @@ pub fn validate(
 ) -> Result<Validation> {
     let ValidationParams { placebo, folds: n_folds, level, seed } = params.0;
     let (rows, policies) = (trial.rows, trial.policies);
-    let x = DenseRows::new(&rows.x, rows.width)?;
+    let features = rows.features()?;
+    let x = ExposedRows { x: &features, exposure: rows.exposure() };
     let data = rows.training_data(&x, policies, Some(trial.against))?.check()?;
     let seed = seed.child("validate");
     let folds = Folds::deal(data.n_rows(), data.cluster, n_folds, seed.child("folds"));
@@ -120,7 +121,7 @@ pub fn validate(
     let (propensity, _) = crate::learner::propensity(&data, n_folds, overlap::CLIP, seed, progress)?;
     let axes = axes::TreatmentAxes::of_policies(trial.model, policies)?;
     let names = trial.model.manifest().encoder.names();
-    let balance = balance::balance(&data, &x, &names, &axes, &propensity.propensity);
+    let balance = balance::balance(&data, &features, &names, &axes, &propensity.propensity);
     checks.push(balance.check);
     validation.balance = balance.features;
 

@@ -5,7 +5,7 @@ use super::axes::TreatmentAxes;
 use crate::Result;
 use crate::effect::{Averages, Support};
 use crate::evaluate::{PolicyAverage, PolicyPlace};
-use crate::model::{Model, median_bound, moved};
+use crate::model::{Model, median_bound, median_row_bound, moved};
 use crate::policy::PolicySet;
 
 /// Where some policies of a set that holds the model's own lie. An atom is well seen from `min_rows` training rows on.
@@ -19,7 +19,8 @@ pub fn places(
     (min_rows, level): (u64, f64),
 ) -> Result<Vec<PolicyPlace>> {
     let manifest = model.manifest();
-    let support = Support::new(&manifest.policies, &manifest.policy_rows);
+    let (policies, trained) = (&*model.weighted(policies), model.weighted(&manifest.policies));
+    let support = Support::new(&trained, &manifest.policy_rows);
     let nearest: Vec<Option<(usize, f64)>> =
         of.iter().map(|policy| support.nearest_run(policies, *policy, 1).first().copied()).collect();
     let at = TreatmentAxes::map(model, policies, of)?;
@@ -70,6 +71,11 @@ pub fn places(
         let h = net.embeddings(policies, of, outcome)?;
         let h_nearest = net.embeddings(policies, &others, outcome)?;
         for (number, place) in places.iter_mut().enumerate() {
+            let pair = [of[number], others[number]];
+            if let Some(bound) = median_row_bound(net, policies, pair, outcome)? {
+                place.bound.push(bound);
+                continue;
+            }
             let by_member = moved(&h, &h_nearest, net.gains(outcome), [number, number], of.len());
             place.bound.extend(median_bound(net, outcome, &by_member).map(|bound| bound + apart(number)));
         }

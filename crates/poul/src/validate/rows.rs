@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::data::{Columns, Design, Encoder, Labels, Propensity, RowReader, Source};
 use crate::effect::{GivenPropensity, OutcomeColumn, TrainingData};
-use crate::net::DenseRows;
-use crate::policy::{Assigner, PolicySet};
+use crate::net::{DenseRows, RowSource};
+use crate::policy::{Assigner, Exposure, ExposureRows, PolicySet};
 use crate::{Error, Kind, Progress, Result};
 
 /// Most rows of a sample.
@@ -34,6 +34,7 @@ pub struct SampleRows {
     propensity_columns: Vec<Propensity>,
     propensity: Vec<Vec<f32>>,
     populations: Vec<(String, Vec<bool>)>,
+    exposure: Option<ExposureRows>,
     design: Design,
 }
 
@@ -46,6 +47,7 @@ impl SampleRows {
         source: &Source,
         columns: &Columns,
         encoder: &Encoder,
+        exposure: Option<&Exposure>,
         policies: &PolicySet,
         progress: &dyn Progress,
     ) -> Result<Self> {
@@ -56,6 +58,7 @@ impl SampleRows {
         let most = MOST_ROWS.min(MOST_CELLS / widest).max(1);
         let n_features = encoder.features().count();
         let mut sample = Self::empty(columns, width);
+        sample.exposure = exposure.map(|_| ExposureRows::default());
         let mut reader = RowReader::new(source, columns)?;
         let mut assigner = Assigner::new(policies, columns);
         let (mut n_seen, mut stride) = (0, 1);
@@ -87,6 +90,9 @@ impl SampleRows {
             }
             for ((_, all), values) in sample.populations.iter_mut().zip(&batch.populations) {
                 append(all, values, &kept);
+            }
+            if let (Some(exposure), Some(all)) = (exposure, &mut sample.exposure) {
+                all.append(&exposure.rows(&batch.exposure).some(&kept));
             }
             append_optional(&mut sample.weight, &batch.weight, &kept);
             append_optional(&mut sample.cluster, &batch.cluster, &kept);
@@ -124,6 +130,7 @@ impl SampleRows {
             propensity_columns: columns.propensity.clone(),
             propensity: vec![Vec::new(); columns.propensity.len()],
             populations: populations.collect(),
+            exposure: None,
             design: columns.design,
         }
     }
@@ -137,15 +144,26 @@ impl SampleRows {
         self.propensity.iter_mut().for_each(|values| pick(values, rows));
         self.predictions.iter_mut().for_each(|(_, values)| pick(values, rows));
         self.populations.iter_mut().for_each(|(_, values)| pick(values, rows));
+        self.exposure = self.exposure.take().map(|exposure| exposure.some(rows));
         self.weight.iter_mut().for_each(|values| pick(values, rows));
         self.cluster.iter_mut().for_each(|values| pick(values, rows));
         self.stratum.iter_mut().for_each(|values| pick(values, rows));
     }
 
+    /// Encoded features as a source of rows.
+    pub fn features(&self) -> Result<DenseRows<'_>> {
+        DenseRows::new(&self.x, self.width)
+    }
+
+    /// How much each row meets every context, where rows have exposures of their own.
+    pub fn exposure(&self) -> Option<&ExposureRows> {
+        self.exposure.as_ref()
+    }
+
     /// The rows in the form that learners take them.
     pub fn training_data<'a>(
         &'a self,
-        x: &'a DenseRows<'a>,
+        x: &'a dyn RowSource,
         policies: &'a PolicySet,
         control: Option<usize>,
     ) -> Result<TrainingData<'a>> {

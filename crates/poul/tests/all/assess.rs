@@ -158,6 +158,7 @@ fn effects_written_to_columns_measure_as_the_model_that_wrote_them() {
     let effects = EffectTable {
         encoder: &model.manifest().encoder,
         columns: &columns,
+        exposure: None,
         scorer: answer.scorer.as_ref(),
         outcomes: model.effects().outcomes(),
         policies: &answer.names(),

@@ -71,6 +71,7 @@ fn write(path: &Path, roles: &Roles, n_policies: usize, members: bool, interval:
     let table = EffectTable {
         encoder: &encoder,
         columns: &columns,
+        exposure: None,
         scorer: &Linear { n_targets: n_policies, members },
         outcomes: &["gmv".to_owned(), "cost".to_owned()],
         policies: &policies,

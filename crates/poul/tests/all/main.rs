@@ -16,6 +16,7 @@ mod evaluate_overlap;
 mod evaluate_table;
 mod fit;
 mod forest_effects;
+mod learner_exposure;
 mod learner_halves;
 mod learner_objective;
 mod learner_poul;

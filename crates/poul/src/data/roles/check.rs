@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use arrow_schema::Schema;
 
 use super::table::Table;
-use super::{Columns, Design, Feature, Need, Prediction, Roles};
+use super::{Columns, Design, ExposureColumn, ExposureRole, Feature, Need, Prediction, Roles};
 use crate::data::wildcard::{is_pattern, matches};
 use crate::data::{ColumnKind, Filter};
 use crate::{Error, Result};
@@ -50,6 +50,10 @@ impl Roles {
                 "name the column with `--stratum COL`, or propensity columns with `--propensity GLOB`",
             ));
         }
+        let exposure = match &self.exposure {
+            Some(role) if need.treatment => self.checked_exposure(&table, role)?,
+            _ => Vec::new(),
+        };
         let population = self.population.as_ref().map(|text| Filter::parse(text, schema)).transpose()?;
         let features = self.checked_features(&table, need)?;
         Ok(Columns {
@@ -64,6 +68,8 @@ impl Roles {
             stratum: optional("stratum", &self.stratum, assigned)?,
             propensity,
             predictions,
+            exposure,
+            exposure_scale: self.exposure_scale,
             population,
             populations: Vec::new(),
             time: optional("time", &self.time, assigned)?,
@@ -161,6 +167,20 @@ impl Roles {
         }
         predictions.sort_by_key(|prediction| prediction.outcome_idx);
         Ok(predictions)
+    }
+
+    fn checked_exposure(&self, table: &Table<'_>, role: &ExposureRole) -> Result<Vec<ExposureColumn>> {
+        let exposure = table.exposures(role)?;
+        for ExposureColumn { column, .. } in &exposure {
+            // What happened after assignment cannot say what was met before it.
+            let clash = self.named().into_iter().find(|(role, name)| {
+                ["treatment", "outcome", "prediction", "weight"].contains(role) && name == column
+            });
+            if let Some((role, name)) = clash {
+                return Err(two_roles(name, role, "exposure"));
+            }
+        }
+        Ok(exposure)
     }
 
     fn checked_features(&self, table: &Table<'_>, need: Need) -> Result<Vec<Feature>> {

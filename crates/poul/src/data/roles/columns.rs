@@ -3,7 +3,7 @@
 use arrow_schema::Schema;
 use serde::{Deserialize, Serialize};
 
-use super::Design;
+use super::{Design, ExposureScale};
 use crate::Result;
 use crate::data::{ColumnKind, Filter};
 
@@ -35,6 +35,10 @@ pub struct Columns {
     pub propensity: Vec<Propensity>,
     /// The user's own predictions of outcomes.
     pub predictions: Vec<Prediction>,
+    /// How much rows meet contexts, by context.
+    pub exposure: Vec<ExposureColumn>,
+    /// What the numbers of a row are divided by.
+    pub exposure_scale: ExposureScale,
     /// Which rows count.
     pub population: Option<Filter>,
     /// Parts of those rows that are told apart: see [`with_populations`](Self::with_populations).
@@ -74,6 +78,15 @@ pub struct Prediction {
     pub column: String,
 }
 
+/// A column with how much each row meets a context.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExposureColumn {
+    /// The context's name.
+    pub context: String,
+    /// The column's name.
+    pub column: String,
+}
+
 impl Columns {
     /// Every column to read, each once.
     pub fn needed(&self) -> Vec<&str> {
@@ -89,6 +102,7 @@ impl Columns {
         );
         let names = names.chain(self.propensity.iter().map(|propensity| propensity.column.as_str()));
         let names = names.chain(self.predictions.iter().map(|prediction| prediction.column.as_str()));
+        let names = names.chain(self.exposure.iter().map(|exposure| exposure.column.as_str()));
         let names = names.chain(self.ids.iter().map(String::as_str));
         let filters = self.population.iter().chain(&self.populations);
         let names = names.chain(filters.flat_map(Filter::columns).map(String::as_str));

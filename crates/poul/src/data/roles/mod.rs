@@ -2,6 +2,7 @@
 
 mod check;
 mod columns;
+mod exposure;
 mod table;
 
 use std::collections::BTreeMap;
@@ -9,7 +10,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub use self::columns::{Columns, Feature, Prediction, Propensity};
+pub use self::columns::{Columns, ExposureColumn, Feature, Prediction, Propensity};
+pub use self::exposure::{ExposureRole, ExposureScale};
 use crate::{Error, Kind};
 
 /// The roles of columns as a user gives them; [`check`](Self::check) finds them in a table.
@@ -46,6 +48,15 @@ pub struct Roles {
     pub propensity: Option<String>,
     /// For an outcome, the column with the user's own prediction of it (m). Default: none.
     pub prediction: BTreeMap<String, String>,
+    /// How much each row meets each context, before the experiment: a column for each context by its name, or a glob in
+    /// which `*` stands for the context. Such columns are features too, unless excluded. Default: contexts weigh the same
+    /// for every row, unless the policy file names columns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exposure: Option<ExposureRole>,
+    /// What the numbers of a row are divided by: their own sum (`share`), or the mean sum of all rows (`total`). Default:
+    /// `share`.
+    #[serde(alias = "exposure-scale", skip_serializing_if = "ExposureScale::is_share")]
+    pub exposure_scale: ExposureScale,
     /// Only rows for which this expression holds count; see [`Filter`](super::Filter). Default: all rows.
     pub population: Option<String>,
     /// When the row was observed; carried along, no feature unless named as one. Default: none.

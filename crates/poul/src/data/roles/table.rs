@@ -2,7 +2,7 @@
 
 use arrow_schema::Schema;
 
-use super::Propensity;
+use super::{ExposureColumn, ExposureRole, Propensity};
 use crate::data::ColumnKind;
 use crate::data::wildcard::captured;
 use crate::{Error, Result};
@@ -41,6 +41,36 @@ impl<'a> Table<'a> {
                     .hint("write yes and no as 1 and 0; a cell that is no number makes a CSV column text"))
             }
         }
+    }
+
+    /// The columns of contexts, by context where they are named, in the order of the table where they are matched.
+    pub(super) fn exposures(&self, role: &ExposureRole) -> Result<Vec<ExposureColumn>> {
+        let found: Vec<ExposureColumn> = match role {
+            ExposureRole::Columns(columns) => columns
+                .iter()
+                .map(|(context, column)| ExposureColumn { context: context.clone(), column: column.clone() })
+                .collect(),
+            ExposureRole::Pattern(pattern) => {
+                if pattern.matches('*').count() != 1 {
+                    let what = format!("`{pattern}` has not one `*`, which would stand for the context");
+                    return Err(Error::usage(what).at("exposure").hint(ExposureRole::HINT));
+                }
+                let found =
+                    self.names().filter_map(|name| captured(pattern, name).map(|context| (name, context)));
+                let found: Vec<ExposureColumn> = found
+                    .map(|(name, context)| ExposureColumn {
+                        context: context.to_owned(),
+                        column: name.to_owned(),
+                    })
+                    .collect();
+                if found.is_empty() {
+                    return Err(Error::input(format!("no column matches `{pattern}`")).at("exposure"));
+                }
+                found
+            }
+        };
+        found.iter().try_for_each(|exposure| self.require_numeric("exposure", &exposure.column))?;
+        Ok(found)
     }
 
     pub(super) fn propensities(&self, pattern: &str) -> Result<Vec<Propensity>> {
