@@ -19,7 +19,7 @@ Examples:
   poul fit a.csv --baseline-data 'history/*.csv' --outcome y --cluster user --out m.poul
   poul fit meals.parquet --policies p.toml --outcome spend --exposure 'trips_*' --out m.poul
   poul fit train.parquet --config poul.toml --learner constant --out model.poul
-  poul fit train.parquet --policies p.toml --outcome y --learner stack --of poul,ridge,constant --out m.poul
+  poul fit a.csv --policies p.toml --outcome y --learner stack --of poul,ridge --out m.poul
   poul fit train.parquet --config poul.toml --out model.poul --resume
   poul fit july.parquet --warm-start june.poul --out july.poul"
 )]

@@ -58,7 +58,7 @@ fn a_stack_that_is_stopped_goes_on_to_the_same_bytes() {
     let whole = bytes_of(&bench.fit(false, &listener).unwrap());
     let n_steps = listener.n_steps.into_inner();
     let stages = listener.stages.into_inner().unwrap();
-    for stage in ["fold 2 of 2, poul: Learning effects, phase 2 of 2", "s-learner: s-learner: y"] {
+    for stage in ["fold 2 of 2, s-learner: s-learner: y", "poul: Learning effects, phase 2 of 2"] {
         assert!(stages.iter().any(|(name, _)| name == stage), "{stages:?}");
     }
     let mut n_stops = 0;
