@@ -128,7 +128,6 @@ impl Anchor {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
 fn is_zero(value: &f64) -> bool {
     *value == 0.0
 }
