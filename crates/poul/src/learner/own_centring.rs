@@ -240,7 +240,7 @@ mod tests {
 
         /// h less its centre of some rows by a method; gradient free.
         fn centred(&self, exposure: &[f32], method: Centring, rows: &[u32], is_own: bool) -> Vec<f32> {
-            let propensity = Propensity::Shares(self.shares.clone().into());
+            let propensity = Propensity::Shares(self.shares.clone());
             let source = Source(exposure);
             let own = is_own.then_some(OwnExposure { x: &source, mixtures: &self.own });
             let assigned = Assigned::Policies(&propensity);
@@ -327,7 +327,7 @@ mod tests {
         let exact = case.centred(&exposure, Centring::Exact, &rows, true);
         // Few policies: held-out rows have the exact centre.
         close(&case.centred(&exposure, Centring::Sampled, &rows, true), &exact, 1e-6);
-        let propensity = Propensity::Shares(case.shares.clone().into());
+        let propensity = Propensity::Shares(case.shares.clone());
         let source = Source(&exposure);
         let own = OwnExposure { x: &source, mixtures: &case.own };
         let assigned = Assigned::Policies(&propensity);
@@ -337,7 +337,14 @@ mod tests {
             let phi = net.atoms(tape, &case.own.mixtures);
             centre.own_sampled(tape, net, own, phi, &case.policy, (&rows, &propensity)).h
         });
-        close(&sampled.unwrap(), &exact, 0.05);
+        // Each row has draws of its own: far less is left on average over rows than in one of them.
+        let sampled = sampled.unwrap();
+        close(&sampled, &exact, 0.1);
+        for axis in 0..3 {
+            let of_axis = sampled.iter().zip(&exact).skip(axis).step_by(3).map(|(a, b)| a - b);
+            let mean = of_axis.sum::<f32>() / rows.len() as f32;
+            assert!(mean.abs() < 0.015, "axis {axis}: {mean}");
+        }
         let linear = Case::new([1.0, 2.0, 1.0], |model| model.rho_hidden = 0);
         let exact = linear.centred(&exposure, Centring::Exact, &rows, true);
         close(&linear.centred(&exposure, Centring::Mixture, &rows, true), &exact, 1e-5);
@@ -349,7 +356,7 @@ mod tests {
         let mut rng = Seed::new(9).rng();
         let exposure: Vec<f32> = (0..120).map(|_| rng.random_range(0.0..1.0)).collect();
         let rows: Vec<u32> = (0..40).collect();
-        let propensity = Propensity::Shares(case.shares.clone().into());
+        let propensity = Propensity::Shares(case.shares.clone());
         let source = Source(&exposure);
         let own = OwnExposure { x: &source, mixtures: &case.own };
         for method in [Centring::Exact, Centring::Sampled, Centring::Mixture] {

@@ -298,7 +298,7 @@ mod tests {
         for (exposure, contexts, what, hint) in [
             (&["trips_*"][..], four, "contexts `d`, `e` have no exposure column", "every context"),
             (&["a=trips_a", "b=trips_b"], THREE, "context `c` has no exposure column", "every context"),
-            (&["a=trips_a", "z=trips_b"], THREE, "unknown context `z`", "a, b and c"),
+            (&["a=trips_a", "nowhere=trips_b"], THREE, "unknown context `nowhere`", "`a`, `b`, `c`"),
             (&["a=trips_a", "b=trip_b"], THREE, "there is no column `trip_b`", "trips_b"),
             (&["a=policy"], THREE, "is text, but exposure must be numeric", ""),
             (&["a=y"], THREE, "two roles: outcome and exposure", ""),

@@ -119,7 +119,7 @@ fn a_noisy_outcome_takes_from_a_plain_one_who_responds() {
         [world.error(&scores[1], noisy), world.error(&scores[0], |x| effects(x, 1)[0])]
     };
     let (alone, together) = (error(false), error(true));
-    assert!(together[0] < 0.6 * alone[0], "{} beside {}", together[0], alone[0]);
+    assert!(together[0] < 0.85 * alone[0], "{} beside {}", together[0], alone[0]);
     assert!(together[1] < 1.1 * alone[1], "{} beside {}", together[1], alone[1]);
 }
 

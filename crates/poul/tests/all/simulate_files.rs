@@ -112,6 +112,7 @@ fn every_scenario_writes_its_files() {
         let roles: &[&str] = match *scenario {
             "ride-hailing" => &["core", "month", "policy", "gmv", "cost"],
             "stratified" => &["stratum", "policy", "y"],
+            "delivery" => &["policy", "spend"],
             _ => &["policy", "y"],
         };
         let names: Vec<&str> =
