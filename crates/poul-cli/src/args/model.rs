@@ -13,7 +13,7 @@ use super::{NuisanceArgs, PolicyArgs, RoleArgs};
 Examples:
   poul fit rides/train.parquet --policies rides/policies.toml --outcome gmv,cost --out model.poul
   poul fit mail.csv --treatment segment --control 'No E-Mail' --outcome visit --out model.poul
-  poul fit mail.csv --treatment segment --outcome spend --auxiliary visit,conversion --out model.poul
+  poul fit mail.csv --treatment segment --outcome spend --auxiliary visit --out model.poul
   poul fit cv.csv --treatment-columns Job,Gender --outcome chosen --cluster id --out model.poul
   poul fit a.csv --design stratified --stratum city --strata-table pi.csv --outcome y --out m.poul
   poul fit a.csv --baseline-data 'history/*.csv' --outcome y --cluster user --out m.poul
