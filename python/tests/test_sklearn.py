@@ -54,7 +54,7 @@ def test_clones_have_the_parameters_and_nothing_learned(model: poul.Poul) -> Non
     forest = poul.Learner("causal-forest", trees=100, outcomes="y")
     assert repr(clone(forest)) == repr(forest) == "Learner('causal-forest', outcomes='y', trees=100)"
     stack = poul.Learner("stack", of=["ridge", "constant"], outcomes="y")
-    assert repr(clone(stack)) == repr(stack) == "Learner('stack', outcomes='y', of=['ridge', 'constant'])"
+    assert repr(clone(stack)) == repr(stack) == "Learner('stack', of=['ridge', 'constant'], outcomes='y')"
 
 
 def test_parameters_are_set() -> None:

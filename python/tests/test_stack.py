@@ -26,4 +26,4 @@ def test_a_stack_is_that_of_the_command_line(command_line: str, rides: poul.Simu
     ours.save(tmp_path / "ours.poul")
     loaded = poul.load(tmp_path / "ours.poul")
     effects = ours.effect(rides.test, policy="T1")
-    assert effects.equals(loaded.effect(rides.test, policy="T1"))
+    assert effects.to_pandas().equals(loaded.effect(rides.test, policy="T1").to_pandas())
