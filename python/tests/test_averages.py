@@ -61,3 +61,15 @@ def test_ate_has_an_interval_with_and_without_rows() -> None:
     assert moved[1] - moved[0] == pytest.approx(high - low)
     with pytest.raises(poul.PoulError):
         learner.ate_interval(alpha=2)
+
+
+def test_an_auxiliary_outcome_teaches_and_is_not_told(rides: poul.Simulation) -> None:
+    quick = {"members": 2, "epochs": 2, "control": "control", "policies": rides.policies}
+    taught = poul.Poul(outcomes="gmv", auxiliary="cost", **quick).fit(rides.train)
+    effects = taught.effect(rides.test, policy="T2").to_pandas()
+    assert "effect_gmv" in effects and "effect_cost" not in effects
+    # A table that is scored need not have it.
+    again = taught.effect(pd.read_parquet(rides.test).drop(columns=["cost", "gmv"]), policy="T2")
+    np.testing.assert_array_equal(again["effect_gmv"], effects["effect_gmv"])
+    with pytest.raises(poul.PoulError, match="two roles"):
+        poul.Poul(outcomes="gmv", auxiliary="gmv", **quick).fit(rides.train)
