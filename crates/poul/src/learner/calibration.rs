@@ -129,7 +129,8 @@ impl Witness {
             let of_row = i * n_outcomes..(i + 1) * n_outcomes;
             let each = predicted.whole[of_row.clone()].iter().zip(&predicted.average[of_row]);
             parts[1..].iter_mut().zip(each).for_each(|(part, (whole, average))| *part = whole - average);
-            self.all.add(&parts, error, curvature, weight * training.by_noise(at));
+            // By 1/σ²: what sets rows apart is found by all of them, not by those who spend most.
+            self.all.add(&parts, error, curvature, weight * training.by_noise(at).powi(2));
         }
     }
 
@@ -149,8 +150,14 @@ impl Witness {
             part if is_own(part) => priors[1],
             _ => SlopePrior::Found,
         };
-        let priors: Vec<SlopePrior> = (0..=n_outcomes).map(prior).collect();
-        let mut slopes = self.all.posterior(of_mean.map(|own| &own.all), &start, &priors);
+        let mut priors: Vec<SlopePrior> = (0..=n_outcomes).map(prior).collect();
+        let of_mean = of_mean.map(|own| &own.all);
+        let mut slopes = self.all.posterior(of_mean, &start, &priors);
+        // Beside what others tell, its own g has to show by rows that it says more: half of it is no longer a fair guess.
+        if (1..=n_outcomes).any(|part| !is_own(part) && slopes[part] != 0.0) {
+            priors[1 + outcome] = SlopePrior::Found;
+            slopes = self.all.posterior(of_mean, &start, &priors);
+        }
         slopes[1 + outcome] = slopes[1 + outcome].clamp(0.0, MOST);
         Slopes { average, rows, loadings: slopes.split_off(1) }
     }
