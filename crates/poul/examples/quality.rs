@@ -1,8 +1,10 @@
-//! Normalised PEHE by tier of exposure on simulated worlds, for several learners and seeds.
+//! Normalised PEHE by tier of exposure, or by policy, on simulated worlds, for several learners and seeds.
 //!
 //! `cargo run --release -p poul --example quality -- [key=value …]`, where the keys are `learners` (names joined by
 //! commas; `poul-id` is POUL on policy names instead of atoms, `poul-true-h` is POUL told the true h, which no one can
-//! know: what is left is the error of g; `poul+exposure` goes by each row's own exposure, in `delivery`), `seeds` (a number, or such as 6-10), `scenario`,
+//! know: what is left is the error of g; `poul-each` learns every outcome alone; `poul+exposure` goes by each row's own exposure, in `delivery`), `by`
+//! (policies joined by commas, such as T1,T2: their errors, each over the standard deviation of its own effects, so that the
+//! true average for everybody has 1), `test_rows` (3000), `seeds` (a number, or such as 6-10), `scenario`,
 //! `design`, `memory` (such as 2MB: beyond it training reads windows of rows from a file), the sizes of the simulation (`rows`, `features`, `policies`, `contexts`, `actions`, `noise`) and settings such as
 //! `model.members=2` or `training.epochs=10`, which go to `poul` and `poul-id`.
 
@@ -21,9 +23,8 @@ use poul::policy::{Assigner, Exposure, PolicySet};
 use poul::simulate::{Simulation, run};
 use poul::{Result, Seed, Silent};
 
-const TEST_ROWS: usize = 3000;
 /// Errors by tier, and the mean over policies of the correlation of the effect with the truth.
-const COLUMNS: [&str; 4] = ["frequent", "rare", "unseen", "correlation"];
+const TIERS: [&str; 4] = ["frequent", "rare", "unseen", "correlation"];
 
 fn main() -> Result<()> {
     let given: BTreeMap<String, String> = std::env::args()
@@ -42,7 +43,9 @@ fn main() -> Result<()> {
             settings.training.insert(key.to_owned(), value);
         }
     }
-    let mut errors: BTreeMap<String, Vec<[f64; 4]>> = BTreeMap::new();
+    let by: Vec<String> = given.get("by").map_or(Vec::new(), |by| by.split(',').map(str::to_owned).collect());
+    let test_rows = number("test_rows", 3000.0) as usize;
+    let mut errors: BTreeMap<String, Vec<Vec<f64>>> = BTreeMap::new();
     let seeds = text("seeds", "5");
     let (first, last) = seeds.split_once('-').unwrap_or(("1", &seeds));
     let (first, last): (u64, u64) = (first.parse().unwrap_or(1), last.parse().unwrap_or(5));
@@ -58,7 +61,7 @@ fn main() -> Result<()> {
         let simulation = Simulation {
             scenario: scenario.clone(),
             rows: number("rows", 40_000.0) as u64,
-            test_rows: Some(TEST_ROWS as u64),
+            test_rows: Some(test_rows as u64),
             features: Some(number("features", 40.0) as usize),
             policies: size("policies", 60.0).map(|size| size as usize),
             contexts: size("contexts", 12.0).map(|size| size as usize),
@@ -69,10 +72,10 @@ fn main() -> Result<()> {
         };
         run(&simulation.check()?, &folder, &Silent)?;
         let budget = given.get("memory").map_or(Ok(Budget::default()), |memory| memory.parse())?;
-        let world = World::read(&folder, text("design", "randomized").parse()?, &budget)?;
+        let world = World::read(&folder, text("design", "randomized").parse()?, test_rows, &budget)?;
         for name in text("learners", "ridge,s-learner,poul-id,poul").split(',') {
             let start = std::time::Instant::now();
-            let result = world.error_of(name, &settings)?;
+            let result = world.error_of(name, &settings, &by)?;
             let seconds = start.elapsed().as_secs_f64();
             for (outcome, result) in world.outcomes.iter().zip(result) {
                 println!("seed {seed}  {name:9}  {outcome:4}  {}  {seconds:.1} s", line(&result));
@@ -81,17 +84,26 @@ fn main() -> Result<()> {
         }
         std::fs::remove_dir_all(&folder).map_err(|error| poul::Error::output(&folder, error))?;
     }
-    println!("normalised PEHE           {}", COLUMNS.join("  "));
+    let columns = if by.is_empty() { TIERS.map(str::to_owned).to_vec() } else { by };
+    println!("normalised PEHE, mean ± standard error: {}", columns.join(", "));
     for (name, results) in errors {
-        let mean =
-            |tier: usize| results.iter().map(|result| result[tier]).sum::<f64>() / results.len() as f64;
-        println!("mean    {name}  {}", line(&[mean(0), mean(1), mean(2), mean(3)]));
+        let column = |k: usize| results.iter().map(|result| result[k]).collect::<Vec<f64>>();
+        let cells: Vec<String> = (0..columns.len()).map(|k| spread(&column(k))).collect();
+        println!("mean    {name}  {}", cells.join("  "));
     }
     Ok(())
 }
 
-fn line(result: &[f64; 4]) -> String {
+fn line(result: &[f64]) -> String {
     result.iter().map(|value| format!("{value:.3}")).collect::<Vec<_>>().join("  ")
+}
+
+/// Mean and its standard error.
+fn spread(values: &[f64]) -> String {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+    format!("{mean:.3} ± {:.3}", (variance / n).sqrt())
 }
 
 struct World {
@@ -103,12 +115,13 @@ struct World {
     rows: Vec<u64>,
     design: Design,
     outcomes: Vec<String>,
+    test_rows: usize,
     /// By outcome, rows × policies.
     truth: Vec<Vec<f64>>,
 }
 
 impl World {
-    fn read(folder: &Path, design: Design, budget: &Budget) -> Result<Self> {
+    fn read(folder: &Path, design: Design, test_rows: usize, budget: &Budget) -> Result<Self> {
         let open = |name: &str| Source::open(&folder.join(name).to_string_lossy());
         let policies = PolicySet::read(&folder.join("policies.toml"), None)?;
         let source = open("train.parquet")?;
@@ -131,7 +144,7 @@ impl World {
         let policy = Assigner::new(&policies, &columns).assign(&train.treatment, &labels, &train.rows)?;
         let mut rows = vec![0; policies.len()];
         policy.iter().for_each(|policy| rows[*policy as usize] += 1);
-        let mut effects = vec![vec![0.0; TEST_ROWS * policies.len()]; outcomes.len()];
+        let mut effects = vec![vec![0.0; test_rows * policies.len()]; outcomes.len()];
         for (effects, outcome) in effects.iter_mut().zip(&outcomes) {
             let column = format!("effect_{outcome}");
             for batch in truth.batches(&["row", "policy", &column], 1 << 16)? {
@@ -145,11 +158,11 @@ impl World {
                 }
             }
         }
-        Ok(Self { train, test, columns, policies, policy, rows, design, outcomes, truth: effects })
+        Ok(Self { train, test, columns, policies, policy, rows, design, outcomes, test_rows, truth: effects })
     }
 
-    /// Root mean squared error of the effect against control over its standard deviation, by tier.
-    fn error_of(&self, name: &str, settings: &Settings) -> Result<Vec<[f64; 4]>> {
+    /// Root mean squared error of the effect against control over its standard deviation, by tier or by policy.
+    fn error_of(&self, name: &str, settings: &Settings, by: &[String]) -> Result<Vec<Vec<f64>>> {
         let (name, is_exposed) = name.strip_suffix("+exposure").map_or((name, false), |name| (name, true));
         let (policies, place) = match name {
             "poul-id" => self.by_id()?,
@@ -166,8 +179,11 @@ impl World {
         let (train_exposure, test_exposure) = (rows_of(&self.train), rows_of(&self.test));
         let x = ExposedRows { x: &self.train.x, exposure: train_exposure.as_ref() };
         let data = TrainingData::of(&self.train, &x, &policies, &policy, self.design, None)?.check()?;
-        let settings = if name.starts_with("poul") { settings.clone() } else { Settings::default() };
-        let kind = if matches!(name, "poul-id" | "poul-true-h") { "poul" } else { name };
+        let mut settings = if name.starts_with("poul") { settings.clone() } else { Settings::default() };
+        if name == "poul-each" {
+            settings.model.insert("shared_gain".to_owned(), false.into());
+        }
+        let kind = if matches!(name, "poul-id" | "poul-true-h" | "poul-each") { "poul" } else { name };
         let trained = (learner(kind)?.train)(&data, &settings, Seed::new(3407), &Silent)?;
         let control = self.policies.require("control")?;
         let targets: Vec<usize> = place.clone();
@@ -175,7 +191,22 @@ impl World {
         let x = DenseRows::new(self.test.x.rows(0..self.test.n_rows()), n_cols)?;
         let scores = scorer.score(&ExposedRows { x: &x, exposure: test_exposure.as_ref() }, false)?;
         let errors = scores.mean.iter().zip(&self.truth);
-        Ok(errors.map(|(effects, truth)| self.error(effects, truth, control)).collect())
+        let error = |(effects, truth): (&Vec<f32>, &Vec<f64>)| match by {
+            [] => Ok(self.error(effects, truth, control).to_vec()),
+            by => by.iter().map(|name| self.error_by(effects, truth, self.policies.require(name)?)).collect(),
+        };
+        errors.map(error).collect()
+    }
+
+    /// Of one policy, over the standard deviation of its own effects.
+    fn error_by(&self, effects: &[f32], truth: &[f64], policy: usize) -> Result<f64> {
+        let place = |row: usize| row * self.policies.len() + policy;
+        let n = self.test_rows as f64;
+        let mean = (0..self.test_rows).map(|row| truth[place(row)]).sum::<f64>() / n;
+        let sum =
+            |f: &dyn Fn(usize) -> f64| (0..self.test_rows).map(|row| f(place(row)).powi(2)).sum::<f64>();
+        let squares = sum(&|at| f64::from(effects[at]) - truth[at]);
+        Ok((squares / sum(&|at| truth[at] - mean)).sqrt())
     }
 
     /// Each policy that was run is an atom of its own; one that was not is taken for the nearest that was.
@@ -238,9 +269,9 @@ impl World {
             let tier = tier(policy);
             let place = |row: usize| row * n_policies + policy;
             let pairs: Vec<(f64, f64)> =
-                (0..TEST_ROWS).map(|row| (f64::from(effects[place(row)]), truth[place(row)])).collect();
+                (0..self.test_rows).map(|row| (f64::from(effects[place(row)]), truth[place(row)])).collect();
             squares[tier] += pairs.iter().map(|(effect, truth)| (effect - truth).powi(2)).sum::<f64>();
-            counts[tier] += TEST_ROWS as f64;
+            counts[tier] += self.test_rows as f64;
             correlations.push(correlation(&pairs));
         }
         let error = |tier: usize| (squares[tier] / counts[tier] / variance).sqrt();

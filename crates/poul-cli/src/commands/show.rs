@@ -102,7 +102,7 @@ fn shared(manifest: &Manifest) -> Option<String> {
     let Shared { learned, scales, loadings } =
         Deserialize::deserialize(manifest.model.get("shared")?).ok()?;
     let scale_of = |name: &String| learned.iter().position(|own| own == name).map(|place| scales[place]);
-    let mut table = Table::new(["differences in"]).with(learned.iter().map(|name| format!("of {name}")));
+    let mut table = Table::new(["who gains in"]).with(learned.iter().map(|name| format!("from {name}")));
     for (outcome, loadings) in manifest.outcomes.iter().zip(&loadings) {
         let unit = scale_of(&outcome.name)?;
         let taken = |(loading, scale): (&f64, &f64)| match *loading {
@@ -112,7 +112,9 @@ fn shared(manifest: &Manifest) -> Option<String> {
         let cells = loadings.iter().zip(&scales).map(taken);
         table.row_with([outcome.name.clone()], cells);
     }
-    Some(format!("\n{table}for each unit of the predicted effect, in the units of the outcomes\n"))
+    Some(format!(
+        "\nwhere differences between users come from: change in the row's effect for each unit of the column's\n{table}"
+    ))
 }
 
 /// The axes of h, and the constants of |τ(x; t, t′)| ≤ ‖g(x)‖·L_ρ·B_φ·d_Π(t, t′); nothing for learners without them.

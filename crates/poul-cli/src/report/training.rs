@@ -1,14 +1,19 @@
-//! How training went: the losses of each phase by epoch.
+//! How training went: what it had to say, and the losses of each phase by epoch.
 
 use poul::evaluate::{Evaluation, TrainingPoint};
 use serde_json::json;
 
 use super::chart::{Column, Panel, Variant, axis};
+use super::markup::escape;
 use super::page::{Part, Section};
 use crate::number::significant;
 
+const ID: &str = "training-section";
+const TITLE: &str = "How training went";
+
 pub(super) fn section(evaluation: &Evaluation) -> Option<Section> {
-    let history = &evaluation.provenance.as_ref()?.history;
+    let provenance = evaluation.provenance.as_ref()?;
+    let history = &provenance.history;
     let mut variants: Vec<Variant> = Vec::new();
     for points in history.chunk_by(|a, b| a.phase == b.phase && a.epoch < b.epoch) {
         let phase = points.first().map_or("", |point| &point.phase);
@@ -16,8 +21,13 @@ pub(super) fn section(evaluation: &Evaluation) -> Option<Section> {
         let name = if several == 0 { phase.to_owned() } else { format!("{phase} ({})", several + 1) };
         variants.push(variant(name, points));
     }
+    let mut parts = Vec::new();
+    if !provenance.fit_notes.is_empty() {
+        let items = provenance.fit_notes.iter().map(|note| format!("<li>{}</li>\n", escape(note)));
+        parts.push(Part::Html(format!("<ul>\n{}</ul>\n", items.collect::<String>())));
+    }
     if variants.is_empty() {
-        return None;
+        return (!parts.is_empty()).then_some(Section { id: ID, title: TITLE, parts });
     }
     let panel = Panel {
         id: "training",
@@ -33,7 +43,8 @@ pub(super) fn section(evaluation: &Evaluation) -> Option<Section> {
             Column::new("validation", 1, "y"),
         ],
     };
-    Some(Section { id: "training-section", title: "How training went", parts: vec![Part::Panel(panel)] })
+    parts.push(Part::Panel(panel));
+    Some(Section { id: ID, title: TITLE, parts })
 }
 
 fn variant(phase: String, points: &[TrainingPoint]) -> Variant {

@@ -44,21 +44,17 @@ fn a_model_with_exposure_is_fitted_scored_and_shown() {
     folder.write("poul.toml", "[data]\nexposure = \"trips_*\"\nexposure-scale = \"total\"\n");
     folder.succeeds(&fit(&["--config", "poul.toml"]));
     assert!(folder.succeeds(&["show", "m.poul"]).contains("24 columns, as total"));
-    // A rival says that it takes contexts to weigh the same.
+    // A rival says that it weighs contexts the same for all.
     let data = ["fit", "train.parquet", "--policies", "policies.toml", "--outcome", "spend"];
     let rival = ["--exposure", "trips_*", "--learner", "constant", "--out", "c.poul"];
     let run = folder.run(&[&data[..], &rival].concat());
-    assert!(
-        run.stderr.contains("`constant` takes contexts to weigh the same for every row"),
-        "{}",
-        run.stderr
-    );
+    assert!(run.stderr.contains("`constant` weighs contexts the same for every row"), "{}", run.stderr);
     let compare =
         ["compare", "train.parquet", "--policies", "policies.toml", "--outcome", "spend", "--draws", "0"];
     let learners = ["--learner", "poul-linear", "--learner", "ridge", "--exposure", "trips_*"];
     let run = folder.run(&[&compare[..], &learners].concat());
     assert_eq!(run.code, Some(0), "{}", run.transcript());
-    assert!(run.transcript().contains("`ridge` takes contexts to weigh the same"), "{}", run.transcript());
+    assert!(run.transcript().contains("`ridge` weighs contexts the same"), "{}", run.transcript());
 }
 
 #[test]

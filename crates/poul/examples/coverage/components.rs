@@ -3,17 +3,16 @@
 //! Worlds are drawn here, since the truth of a policy that differs in one context is needed for every atom: what an action
 //! does depends on the context and on the user, and a policy that does much does a little less than the sum of its parts.
 
-use std::sync::Arc;
-
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
-use poul::data::{Budget, EncoderParams, Need, Roles, Source};
+use poul::data::Design;
 use poul::effect::Settings;
-use poul::model::{FitRequest, Model, fit};
+use poul::model::Model;
 use poul::policy::PolicySet;
 use poul::validate::components;
-use poul::{Error, Result, Seed, Silent};
+use poul::{Result, Seed};
 use rand::RngExt;
 use rand_distr::StandardNormal;
+
+use super::table::{WorldRows, model};
 
 const FEATURES: usize = 6;
 const LEVEL: f64 = 0.9;
@@ -128,18 +127,18 @@ impl World {
         }
         let policies = builder.build()?;
         let mut truth: Vec<Vec<f64>> = self.level.iter().map(|own| vec![0.0; own.len()]).collect();
-        let (mut x, mut y, mut names) = (vec![Vec::new(); FEATURES], Vec::new(), Vec::new());
+        let mut rows = WorldRows::default();
         for _ in 0..n_rows {
             let own: [f64; FEATURES] = std::array::from_fn(|_| rng.sample(StandardNormal));
             // A long tail: later policies have fewer rows.
             let policy = (self.policies.len() as f64 * rng.random::<f64>().powf(1.5)) as usize;
-            y.push(
+            rows.y.push(
                 own[0]
                     + (2.0 * own[2]).sin()
                     + self.effect(&own, &self.policies[policy])
                     + noise * rng.sample::<f64, _>(StandardNormal),
             );
-            names.push(name(policy));
+            rows.policy.push(name(policy));
             let mut switched = vec![0; self.n_contexts];
             for (context, truth) in truth.iter_mut().enumerate() {
                 for (action, truth) in truth.iter_mut().enumerate() {
@@ -148,40 +147,13 @@ impl World {
                 }
                 switched[context] = 0;
             }
-            x.iter_mut().zip(own).for_each(|(column, value)| column.push(value));
+            rows.x.push(own.to_vec());
         }
-        let mut columns: Vec<(String, ArrayRef)> = x
-            .into_iter()
-            .enumerate()
-            .map(|(k, values)| (format!("x{k}"), Arc::new(Float64Array::from(values)) as ArrayRef))
-            .collect();
-        columns.push(("y".to_owned(), Arc::new(Float64Array::from(y))));
-        columns.push(("policy".to_owned(), Arc::new(StringArray::from(names))));
-        let table = RecordBatch::try_from_iter(columns).map_err(|error| Error::other(error.to_string()))?;
-        let source = Source::from_batches(table.schema(), vec![table])?;
-        let roles = Roles { outcome: vec!["y".to_owned()], ..Roles::default() };
-        let columns = roles.check(source.schema(), Need::FIT)?;
         // Averages rest on the first stage alone.
         let mut settings = Settings::default();
         settings.training.insert("epochs".to_owned(), 1.into());
         settings.model.insert("members".to_owned(), 2.into());
-        let request = FitRequest {
-            source: &source,
-            roles: &roles,
-            columns: &columns,
-            policies: &policies,
-            control: Some("control"),
-            baseline: &[],
-            strata_table: None,
-            learner: "poul",
-            settings: &settings,
-            encoder: &EncoderParams::default().check()?,
-            budget: &Budget::default(),
-            seed: 3407,
-            command: Vec::new(),
-            checkpoint: None,
-            warm_start: None,
-        };
-        Ok((fit(&request, &Silent)?, truth))
+        let model = model(&rows.source()?, Some(&policies), Design::Randomized, "poul", &settings)?;
+        Ok((model, truth))
     }
 }

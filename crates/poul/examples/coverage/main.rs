@@ -22,6 +22,7 @@ mod averages;
 mod components;
 mod counts;
 mod nulls;
+mod table;
 
 use std::collections::BTreeMap;
 use std::path::Path;

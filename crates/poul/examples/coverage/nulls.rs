@@ -3,18 +3,16 @@
 //! Each has a table to fit `ridge` on and one to evaluate for each seed, by `fit` and `assess_model`, as a user would. A policy
 //! fails where more than a tenth of the rows have no overlap with it: so does the check, which is left out to save its time.
 
-use std::sync::Arc;
-
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use poul::assess::{AssessmentRequest, assess_model, fitted_roles};
-use poul::data::{Budget, Design, EncoderParams, Need, Roles, Source};
+use poul::data::{Design, Source};
 use poul::effect::Settings;
 use poul::evaluate::Evaluation;
-use poul::model::{FitRequest, Model, fit};
-use poul::policy::PolicySet;
-use poul::{Error, Result, Seed, Silent};
+use poul::model::Model;
+use poul::{Result, Seed, Silent};
 use rand::RngExt;
 use rand_distr::StandardNormal;
+
+use super::table::{WorldRows, model};
 
 const FEATURES: usize = 4;
 const FALSE_DISCOVERIES: f64 = 0.1;
@@ -106,28 +104,7 @@ pub(super) fn run(n_seeds: u64, rows: usize, only: Option<usize>) -> Result<()> 
 impl World {
     fn model(&self, rows: usize) -> Result<Model> {
         let train = self.source(rows, Seed::new(0).child(self.name).child("train"))?;
-        let features = (0..FEATURES).map(|k| format!("x{k}")).collect();
-        let outcome = vec!["y".to_owned()];
-        let roles = Roles { outcome, features, design: Design::Observational, ..Roles::default() };
-        let columns = roles.check(train.schema(), Need::FIT)?;
-        let request = FitRequest {
-            source: &train,
-            roles: &roles,
-            columns: &columns,
-            policies: &PolicySet::from_data(&train, &columns, None, &Silent)?,
-            control: Some("control"),
-            baseline: &[],
-            strata_table: None,
-            learner: "ridge",
-            settings: &Settings::default(),
-            encoder: &EncoderParams::default().check()?,
-            budget: &Budget::default(),
-            seed: 3407,
-            command: Vec::new(),
-            checkpoint: None,
-            warm_start: None,
-        };
-        fit(&request, &Silent)
+        model(&train, None, Design::Observational, "ridge", &Settings::default())
     }
 
     fn evaluate(&self, model: &Model, rows: usize, seed: u64) -> Result<Evaluation> {
@@ -140,7 +117,7 @@ impl World {
 
     fn source(&self, n_rows: usize, seed: Seed) -> Result<Source> {
         let mut rng = seed.rng();
-        let (mut x, mut y, mut policy) = (vec![Vec::new(); FEATURES], Vec::new(), Vec::new());
+        let mut rows = WorldRows::default();
         for _ in 0..n_rows {
             let mut own: [f64; FEATURES] = std::array::from_fn(|_| rng.sample(StandardNormal));
             if self.two_groups {
@@ -155,22 +132,14 @@ impl World {
             }
             // What is left over is control.
             let name = if arm == odds.len() { "control".to_owned() } else { format!("T{}", arm + 1) };
-            policy.push(name);
+            rows.policy.push(name);
             let (mean, scale) = (self.outcome)(&own);
             let noise: f64 = rng.sample(StandardNormal);
             let noise = if self.heavy { (1.3 * noise).exp() - 2.328 } else { noise };
-            y.push(mean + scale * noise);
-            x.iter_mut().zip(own).for_each(|(column, value)| column.push(value));
+            rows.y.push(mean + scale * noise);
+            rows.x.push(own.to_vec());
         }
-        let mut columns: Vec<(String, ArrayRef)> = x
-            .into_iter()
-            .enumerate()
-            .map(|(k, values)| (format!("x{k}"), Arc::new(Float64Array::from(values)) as ArrayRef))
-            .collect();
-        columns.push(("y".to_owned(), Arc::new(Float64Array::from(y))));
-        columns.push(("policy".to_owned(), Arc::new(StringArray::from(policy))));
-        let table = RecordBatch::try_from_iter(columns).map_err(|error| Error::other(error.to_string()))?;
-        Source::from_batches(table.schema(), vec![table])
+        rows.source()
     }
 }
 

@@ -27,6 +27,7 @@ pub(super) fn of_model(model: &Model, source: &Source, request: &AssessmentReque
     provenance.fit_command = (!manifest.command.is_empty()).then(|| command_line(&manifest.command));
     provenance.learner = Some(manifest.learner.clone());
     provenance.design = Some(manifest.roles.design.name().to_owned());
+    provenance.fit_notes.clone_from(&manifest.notes);
     for phase in &manifest.history {
         let points = phase.epochs.iter().enumerate().map(|(place, epoch)| TrainingPoint {
             phase: phase.name.clone(),

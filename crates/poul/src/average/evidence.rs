@@ -1,8 +1,8 @@
 //! What the rows of each policy say of its average: the mean residual outcome under weights 1/π, and its noise.
 //!
 //! Residuals are those of an outcome model that has not seen the row, so that E[y − m̂ | T = t] differs between policies by
-//! their average effects alone, whatever m̂ is; a good one makes them precise. What the effects of rows differ by is left in the
-//! noise. The mean of an arm is Hájek's, its variance that of the sums of clusters. Few rows tell little of their own
+//! their average effects alone, whatever m̂ is; a good one makes them precise. What the effects of rows are known to differ by
+//! may be taken off beforehand, so that it is no part of the noise. The mean of an arm is Hájek's, its variance that of the sums of clusters. Few rows tell little of their own
 //! variance: it is drawn to that of all rows, as if the arm had twenty more of them.
 
 use crate::nuisance::Propensity;
@@ -12,7 +12,7 @@ const PRIOR_UNITS: f64 = 20.0;
 
 /// Residual outcomes of all rows, and who got what.
 pub(crate) struct ResidualRows<'a> {
-    /// y − m̂(x) out of fold, row-major, one column per outcome.
+    /// y − m̂(x) out of fold, and perhaps less what rows are known to differ by; row-major, one column per outcome.
     pub(crate) residual: &'a [f32],
     pub(crate) n_outcomes: usize,
     /// The policy of each row.

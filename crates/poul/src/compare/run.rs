@@ -229,8 +229,10 @@ fn other_table(
             (experiment.source, columns)
         }
     };
-    // Strata and propensities say what was assigned on average; predictions play no part in the metrics.
+    // Strata and propensities say what was assigned on average; predictions and outcomes that only teach play no part in
+    // the metrics.
     columns.predictions = Vec::new();
+    columns.auxiliary = Vec::new();
     let columns = columns.with_populations(request.core, source.schema())?;
     let columns = columns.with_contexts(experiment.policies, source.schema())?;
     let columns = prepared.encoder.columns_for(columns, source.schema())?;

@@ -353,6 +353,9 @@ pub struct Provenance {
     pub seeds: Vec<(String, u64)>,
     /// The files, with their fingerprints.
     pub files: Vec<(String, String)>,
+    /// What fitting the model had to say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fit_notes: Vec<String>,
     /// Training: phase, epoch, loss, validation loss.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<TrainingPoint>,

@@ -7,7 +7,9 @@
 //! mean over members, p̄: it goes with outcomes as much as one member's predictions do, and is less noisy, so that slopes
 //! are E[p̄p̄ᵀ]⁻¹E[p·r], where the first needs no outcome and is taken from rows that members may have seen.
 //! Slopes are themselves noisy where effects are small, so both have a normal prior: that of p₀ says that effects are
-//! right, that of p₁ that half of what sets rows apart is. Where effects are plain, the prior does not matter.
+//! right; that of p₁ lies around zero, as wide as the rows bear out (see `slope_posterior`). Where effects are plain it is
+//! wide and does not matter; where rows cannot tell what sets them apart from noise, next to nothing of it is kept: just so
+//! much that rows stay ranked.
 //!
 //! The first slope is used only where nothing better is known of averages: see `anchor`.
 //!
@@ -16,6 +18,7 @@
 //! predictions say of rows, p₁ of all outcomes together: g of outcome k becomes Σ_j L_kj·g_j. What is taken of others has a prior
 //! around zero whose variance the rows tell: where outcomes share nothing it is zero, and nothing is taken.
 
+use super::deviations::Deviations;
 use super::objective::{Target, Training};
 use super::r_loss::{Validation, predictions};
 use super::slope_posterior::{SlopeEvidence, SlopePrior};
@@ -23,12 +26,13 @@ use crate::Result;
 use crate::net::{Dense, Layout, RowSource, predict};
 use crate::nuisance::SomeRows;
 
-/// Mean of the prior of each slope, and its standard deviation.
-const PRIOR: [f64; 2] = [1.0, 0.5];
-const PRIOR_SD: f64 = 0.5;
+/// What is known of each slope beforehand.
+const PRIORS: [SlopePrior; 2] = [SlopePrior::Known(1.0, 0.5), SlopePrior::Found];
 /// Slopes beyond these are a sign of something else than size.
 const LEAST: [f64; 2] = [0.0, 0.02];
 const MOST: f64 = 3.0;
+/// What is taken of another outcome and makes up less of the variance of effects is not worth taking.
+const LEAST_SHARE: f64 = 1e-3;
 
 /// The slopes of an outcome: of what policies do on average, and of what sets rows apart.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,36 +43,60 @@ pub(super) struct Slopes {
     pub(super) loadings: Vec<f64>,
 }
 
-/// The slopes of held-out residuals on the mean prediction of all members, by outcome; none where nothing is held out.
-pub(super) fn slopes(
+impl Slopes {
+    /// What the outcome takes of every outcome's deviations, in all.
+    pub(super) fn of_deviations(&self, outcome: usize, n_outcomes: usize) -> Vec<f64> {
+        let alone = |other: usize| if other == outcome { self.rows } else { 0.0 };
+        match self.loadings.is_empty() {
+            true => (0..n_outcomes).map(alone).collect(),
+            false => self.loadings.clone(),
+        }
+    }
+}
+
+/// What held-out rows say of effects.
+pub(super) struct Calibration {
+    /// The slopes of held-out residuals on the mean prediction of all members, by outcome; none where nothing is held out.
+    pub(super) slopes: Vec<Slopes>,
+    /// What rows differ by, as told by members that held them out; none where nothing is held out.
+    pub(super) deviations: Option<Deviations>,
+}
+
+/// Calibrates predictions of members.
+pub(super) fn calibrate(
     training: &Training<'_>,
     layout: &Layout,
     members: &[Vec<f32>],
     x: &dyn RowSource,
     validation: &Validation,
     is_shared: bool,
-) -> Result<Vec<Slopes>> {
+) -> Result<Calibration> {
     if validation.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Calibration { slopes: Vec::new(), deviations: None });
     }
     let n_outcomes = training.network.g.len();
-    let mut held_out: Vec<Witness> = (0..n_outcomes).map(|_| Witness::new(n_outcomes)).collect();
+    let mut held_out: Vec<SlopeEvidence> =
+        (0..n_outcomes).map(|_| SlopeEvidence::new(1 + n_outcomes)).collect();
     let mut of_mean = held_out.clone();
+    let mut deviations = Deviations::new(x.n_rows(), n_outcomes);
     for (weights, rows) in members.iter().zip(&validation.rows).filter(|(_, rows)| !rows.is_empty()) {
         let parts = Parts::of(training, layout, &[weights], x, rows)?;
-        held_out.iter_mut().enumerate().for_each(|(outcome, own)| own.add(training, rows, &parts, outcome));
+        let each = held_out.iter_mut().enumerate();
+        each.for_each(|(outcome, own)| add(own, training, rows, &parts, outcome));
+        deviations.add(rows, parts.whole.iter().zip(&parts.average).map(|(whole, average)| whole - average));
     }
     if members.len() > 1 {
         let all: Vec<&Vec<f32>> = members.iter().collect();
         let parts = Parts::of(training, layout, &all, x, &validation.spread)?;
         let each = of_mean.iter_mut().enumerate();
-        each.for_each(|(outcome, own)| own.add(training, &validation.spread, &parts, outcome));
+        each.for_each(|(outcome, own)| add(own, training, &validation.spread, &parts, outcome));
     }
-    let of = |(outcome, (own, of_mean)): (usize, (&Witness, &Witness))| {
+    let of = |(outcome, (own, of_mean)): (usize, (&SlopeEvidence, &SlopeEvidence))| {
         let of_mean = (members.len() > 1).then_some(of_mean);
-        own.slopes(of_mean, outcome, is_shared && n_outcomes > 1)
+        Slopes::new(own, of_mean, outcome, is_shared && n_outcomes > 1)
     };
-    Ok(held_out.iter().zip(&of_mean).enumerate().map(of).collect())
+    let slopes = held_out.iter().zip(&of_mean).enumerate().map(of).collect();
+    Ok(Calibration { slopes, deviations: Some(deviations) })
 }
 
 /// Predictions of some rows by the mean over members, one column per outcome: all they say, and what policies do on average.
@@ -97,69 +125,75 @@ impl Parts {
     }
 }
 
-/// What rows say of the slopes of one outcome: by its own predictions, and by those of all outcomes.
-#[derive(Clone)]
-struct Witness {
-    own: SlopeEvidence,
-    all: SlopeEvidence,
+/// Adds what rows say of the slopes of one outcome: on what policies do on average, and on what sets rows apart by the
+/// predictions of every outcome.
+fn add(
+    evidence: &mut SlopeEvidence,
+    training: &Training<'_>,
+    rows: &[u32],
+    predicted: &Parts,
+    outcome: usize,
+) {
+    let n_outcomes = training.network.g.len();
+    let mut parts = vec![0.0; 1 + n_outcomes];
+    for (i, row) in rows.iter().enumerate() {
+        let at = *row as usize * n_outcomes + outcome;
+        let of_row = i * n_outcomes..(i + 1) * n_outcomes;
+        let (whole, average) = (&predicted.whole[of_row.clone()], &predicted.average[of_row]);
+        let p = whole[outcome];
+        let weight = training.weight.map_or(1.0, |weight| f64::from(weight[*row as usize]));
+        let (error, curvature) = match training.target {
+            Target::Residual(residual) => (f64::from(residual[at]) - p, 1.0),
+            Target::Binary { outcome, logit } => {
+                let chance = 1.0 / (1.0 + (-(f64::from(logit[at]) + p)).exp());
+                (f64::from(outcome[at]) - chance, chance * (1.0 - chance))
+            }
+        };
+        parts[0] = average[outcome];
+        let each = whole.iter().zip(average);
+        parts[1..].iter_mut().zip(each).for_each(|(part, (whole, average))| *part = whole - average);
+        // By 1/σ²: what sets rows apart is found by all of them, not by those who spend most.
+        evidence.add(&parts, error, curvature, weight * training.by_noise(at).powi(2));
+    }
 }
 
-impl Witness {
-    fn new(n_outcomes: usize) -> Self {
-        Self { own: SlopeEvidence::new(2), all: SlopeEvidence::new(1 + n_outcomes) }
-    }
-
-    fn add(&mut self, training: &Training<'_>, rows: &[u32], predicted: &Parts, outcome: usize) {
-        let n_outcomes = training.network.g.len();
-        let mut parts = vec![0.0; 1 + n_outcomes];
-        for (i, row) in rows.iter().enumerate() {
-            let at = *row as usize * n_outcomes + outcome;
-            let (p, p0) =
-                (predicted.whole[i * n_outcomes + outcome], predicted.average[i * n_outcomes + outcome]);
-            let weight = training.weight.map_or(1.0, |weight| f64::from(weight[*row as usize]));
-            let (error, curvature) = match training.target {
-                Target::Residual(residual) => (f64::from(residual[at]) - p, 1.0),
-                Target::Binary { outcome, logit } => {
-                    let chance = 1.0 / (1.0 + (-(f64::from(logit[at]) + p)).exp());
-                    (f64::from(outcome[at]) - chance, chance * (1.0 - chance))
-                }
-            };
-            self.own.add(&[p0, p - p0], error, curvature, weight);
-            parts[0] = p0;
-            let of_row = i * n_outcomes..(i + 1) * n_outcomes;
-            let each = predicted.whole[of_row.clone()].iter().zip(&predicted.average[of_row]);
-            parts[1..].iter_mut().zip(each).for_each(|(part, (whole, average))| *part = whole - average);
-            // By 1/σ²: what sets rows apart is found by all of them, not by those who spend most.
-            self.all.add(&parts, error, curvature, weight * training.by_noise(at).powi(2));
-        }
-    }
-
-    fn slopes(&self, of_mean: Option<&Self>, outcome: usize, is_shared: bool) -> Slopes {
-        let priors = PRIOR.map(|mean| SlopePrior::Known(mean, PRIOR_SD));
-        let own = self.own.posterior(of_mean.map(|own| &own.own), &[1.0, 1.0], &priors);
+impl Slopes {
+    /// From what held-out rows say, and what predictions of the mean of members are.
+    fn new(
+        held_out: &SlopeEvidence,
+        of_mean: Option<&SlopeEvidence>,
+        outcome: usize,
+        is_shared: bool,
+    ) -> Self {
+        let alone = [0, 1 + outcome];
+        let (own, of_alone) = (held_out.of_parts(&alone), of_mean.map(|own| own.of_parts(&alone)));
+        let own = own.posterior(of_alone.as_ref(), &[1.0, 1.0], &PRIORS);
         let [average, rows] = [0, 1].map(|part| own[part].clamp(LEAST[part], MOST));
         if !is_shared {
-            return Slopes { average, rows, loadings: Vec::new() };
+            return Self { average, rows, loadings: Vec::new() };
         }
-        let n_outcomes = of_mean.map_or(self.all.n_parts(), |own| own.all.n_parts()) - 1;
-        let is_own = |part: usize| part == 1 + outcome;
+        let n_outcomes = held_out.n_parts() - 1;
         let start: Vec<f64> =
-            (0..=n_outcomes).map(|part| f64::from(u8::from(part == 0 || is_own(part)))).collect();
-        let prior = |part: usize| match part {
-            0 => priors[0],
-            part if is_own(part) => priors[1],
-            _ => SlopePrior::Found,
-        };
-        let mut priors: Vec<SlopePrior> = (0..=n_outcomes).map(prior).collect();
-        let of_mean = of_mean.map(|own| &own.all);
-        let mut slopes = self.all.posterior(of_mean, &start, &priors);
-        // Beside what others tell, its own g has to show by rows that it says more: half of it is no longer a fair guess.
-        if (1..=n_outcomes).any(|part| !is_own(part) && slopes[part] != 0.0) {
-            priors[1 + outcome] = SlopePrior::Found;
-            slopes = self.all.posterior(of_mean, &start, &priors);
+            (0..=n_outcomes).map(|part| f64::from(u8::from(part == 0 || part == 1 + outcome))).collect();
+        let priors: Vec<SlopePrior> = (0..=n_outcomes).map(|part| PRIORS[part.min(1)]).collect();
+        let mut slopes = held_out.posterior(of_mean, &start, &priors);
+        let sizes = of_mean.unwrap_or(held_out).sizes();
+        drop_negligible(&mut slopes[1..], &sizes[1..], outcome);
+        // Rows stay ranked by their own outcome where no other tells more.
+        let takes = slopes[1..].iter().enumerate().any(|(other, slope)| other != outcome && *slope != 0.0);
+        slopes[1 + outcome] = slopes[1 + outcome].clamp(if takes { 0.0 } else { LEAST[1] }, MOST);
+        Self { average, rows, loadings: slopes.split_off(1) }
+    }
+}
+
+/// Leaves out what is taken of other outcomes and moves next to nothing.
+fn drop_negligible(loadings: &mut [f64], sizes: &[f64], outcome: usize) {
+    let moved: Vec<f64> = loadings.iter().zip(sizes).map(|(loading, size)| loading.powi(2) * size).collect();
+    let total: f64 = moved.iter().sum();
+    for (other, (loading, moved)) in loadings.iter_mut().zip(&moved).enumerate() {
+        if other != outcome && *moved < LEAST_SHARE * total {
+            *loading = 0.0;
         }
-        slopes[1 + outcome] = slopes[1 + outcome].clamp(0.0, MOST);
-        Slopes { average, rows, loadings: slopes.split_off(1) }
     }
 }
 
@@ -235,9 +269,9 @@ mod tests {
     type Row = ([f64; 2], f64);
 
     fn posterior(rows: &[Row]) -> (f64, f64) {
-        let mut witness = Witness::new(1);
-        rows.iter().for_each(|(parts, error)| witness.own.add(parts, *error, 1.0, 1.0));
-        let Slopes { average, rows, .. } = witness.slopes(None, 0, false);
+        let mut evidence = SlopeEvidence::new(2);
+        rows.iter().for_each(|(parts, error)| evidence.add(parts, *error, 1.0, 1.0));
+        let Slopes { average, rows, .. } = Slopes::new(&evidence, None, 0, false);
         (average, rows)
     }
 
@@ -259,7 +293,7 @@ mod tests {
         let (average, own) = posterior(&rows(20_000, [0.9, 0.3], 1.0));
         assert!((average - 0.9).abs() < 0.03 && (own - 0.3).abs() < 0.03, "{average}, {own}");
         let (average, own) = posterior(&rows(200, [0.9, 0.3], 1e-3));
-        assert!((average - 1.0).abs() < 0.05 && (own - PRIOR[1]).abs() < 0.05, "{average}, {own}");
+        assert!((average - 1.0).abs() < 0.05 && own == LEAST[1], "{average}, {own}");
         assert_eq!(posterior(&rows(20_000, [-3.0, 9.0], 1.0)), (LEAST[0], MOST));
     }
 
@@ -270,10 +304,10 @@ mod tests {
         let mut uneven = even.clone();
         // As much noise in all, more where p₁ is large.
         uneven.iter_mut().for_each(|(parts, error)| *error *= (parts[1].powi(2) / mass).sqrt());
-        let far = |rows: &[Row]| (posterior(rows).1 - PRIOR[1]).abs();
-        assert!(far(&uneven) < 0.85 * far(&even), "{} against {}", far(&uneven), far(&even));
+        let [even, uneven] = [even, uneven].map(|rows| posterior(&rows).1);
+        assert!(uneven < 0.98 * even, "{uneven} against {even}");
         let (average, own) = posterior(&rows(50, [1.0, 1.0], 0.0));
-        assert!((average - PRIOR[0]).abs() < 1e-9 && (own - PRIOR[1]).abs() < 1e-9, "{average}, {own}");
+        assert!((average - 1.0).abs() < 1e-9 && own == LEAST[1], "{average}, {own}");
     }
 
     #[test]
@@ -282,10 +316,6 @@ mod tests {
             for error in [0.0, 1e-3, 2.0] {
                 let (average, own) = posterior(&[([0.3 * size, 0.7 * size], error * size)]);
                 assert!(average.is_finite() && own.is_finite(), "{size}, {error}: {average}, {own}");
-                // What one row says moves both by the same rule: along its parts.
-                let (a, b) = (average - PRIOR[0], own - PRIOR[1]);
-                let is_clamped = average == LEAST[0] || average == MOST || own == LEAST[1] || own == MOST;
-                assert!(is_clamped || (0.7 * a - 0.3 * b).abs() < 0.02, "{size}, {error}: {a}, {b}");
             }
         }
     }

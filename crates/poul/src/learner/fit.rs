@@ -1,6 +1,6 @@
 //! Stage 2 of Algorithm 1: g and h on residuals, by the orthogonalised loss; the best state by validation R-loss.
 
-use super::calibration::{Slopes, slopes};
+use super::calibration::{Calibration, calibrate};
 use super::centring::{Assigned, Centre, OwnExposure};
 use super::halves::{Team, teams};
 use super::held_out::HeldOutParts;
@@ -75,8 +75,8 @@ pub(super) struct Fitted {
     pub weights: Vec<Vec<f32>>,
     /// How each phase went.
     pub history: Vec<Phase>,
-    /// What held-out rows say of the size of effects of each outcome, where that was asked for and rows were held out.
-    pub slopes: Vec<Slopes>,
+    /// What held-out rows say of effects, where that was asked for and rows were held out.
+    pub calibration: Calibration,
 }
 
 /// Fits the ensemble, phase by phase.
@@ -123,19 +123,17 @@ pub(super) fn fit(
         weights.extend(run.phases(&mut history, progress)?);
     }
     let training = problem.training(&network, params);
-    let slopes = match problem.phases.last() {
+    let calibration = match problem.phases.last() {
         Some(phase) if settings.calibrate => {
             let validation = Validation::new(&parts, 0, weights.len(), phase);
-            {
-                // With exposures of their own, rows share out what policies do on average: each outcome has its own g for it.
-                let is_shared =
-                    params.model.shared_gain && params.model.shared_treatment_net && problem.own.is_none();
-                slopes(&training, &layout, &weights, problem.x, &validation, is_shared)?
-            }
+            // With exposures of their own, rows share out what policies do on average: each outcome has its own g for it.
+            let is_shared =
+                params.model.shared_gain && params.model.shared_treatment_net && problem.own.is_none();
+            calibrate(&training, &layout, &weights, problem.x, &validation, is_shared)?
         }
-        _ => Vec::new(),
+        _ => Calibration { slopes: Vec::new(), deviations: None },
     };
-    Ok(Fitted { weights, history, slopes })
+    Ok(Fitted { weights, history, calibration })
 }
 
 /// The training of members that share their rows.

@@ -19,6 +19,7 @@
 //! | `fit` | stage 2: the training of an ensemble |
 //! | `held_out` | the rows that each member is not taught |
 //! | `calibration`, `slope_posterior` | the size of effects by held-out rows, and what outcomes take from each other |
+//! | `deviations` | what rows differ by, out of fold: taken off the noise of averages |
 //! | `shared_gains` | outcomes in the order that they are learned in, and what they take from each other |
 //! | `reference` | rows that a model with own exposure keeps, for averages of policies never run |
 //! | `anchor` | effects of rows around the averages of policies |
@@ -44,6 +45,7 @@ mod calibration;
 mod canonical;
 mod centring;
 mod certificate;
+mod deviations;
 mod eigen;
 mod expected_mixture;
 mod fit;

@@ -33,11 +33,19 @@ impl SharedGains {
             && self.loadings.iter().all(is_sound)
     }
 
-    /// What an outcome takes of another: by how much its effect on a row moves for each unit of the effect on the other.
-    pub(super) fn taken(&self, outcome: usize, unit: f64) -> impl Iterator<Item = (&str, f64)> {
+    /// What an outcome takes of each, its own among them: by how much its effect on a row moves for each unit of the effect
+    /// on the other.
+    pub(super) fn taken(&self, outcome: usize, name: &str) -> Vec<Taken<'_>> {
+        let unit = self.learned.iter().position(|own| own == name).map_or(1.0, |place| self.scales[place]);
         let parts = self.learned.iter().zip(&self.scales).zip(&self.loadings[outcome]);
-        parts.map(move |((name, scale), loading)| (name.as_str(), loading * unit / scale))
+        parts.map(|((name, scale), loading)| Taken { name, per_unit: loading * unit / scale }).collect()
     }
+}
+
+/// What is taken of one outcome.
+pub(super) struct Taken<'a> {
+    pub(super) name: &'a str,
+    pub(super) per_unit: f64,
 }
 
 /// The rows with their outcomes in the order that they are learned in.

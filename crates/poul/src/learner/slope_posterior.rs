@@ -8,7 +8,7 @@
 use crate::stats::{Cholesky, dot};
 
 /// How far beyond its error the estimate of a part must lie, squared, for the part to count.
-const LEAST_EVIDENCE: f64 = 2.0;
+const LEAST_EVIDENCE: f64 = 4.0;
 /// Passes over the parts whose variance is found; they settle after a few.
 const MOST_PASSES: usize = 50;
 
@@ -42,6 +42,28 @@ impl SlopeEvidence {
 
     pub(super) fn n_parts(&self) -> usize {
         self.n_parts
+    }
+
+    /// What the rows say of some of the parts, the others being left out.
+    pub(super) fn of_parts(&self, parts: &[usize]) -> Self {
+        let n = self.n_parts;
+        let square = |lower: &[f64]| -> Vec<f64> {
+            let pairs = parts.iter().flat_map(|i| parts.iter().map(move |j| (*i.max(j), *i.min(j))));
+            pairs.map(|(i, j)| lower[i * n + j]).collect()
+        };
+        Self {
+            n_parts: parts.len(),
+            mass: self.mass,
+            score: parts.iter().map(|part| self.score[*part]).collect(),
+            moments: square(&self.moments),
+            noise: square(&self.noise),
+        }
+    }
+
+    /// The mean square of each part, by what rows weigh.
+    pub(super) fn sizes(&self) -> Vec<f64> {
+        let mass = self.mass.max(f64::MIN_POSITIVE);
+        (0..self.n_parts).map(|part| self.moments[part * self.n_parts + part] / mass).collect()
     }
 
     /// Adds a row: how far the outcome is from its prediction, and how curved the loss is there.
@@ -175,7 +197,7 @@ fn posterior_of(
         }
         let prior = known[*part].unwrap_or_default();
         matrix[i * m + i] += prior;
-        // From zero: parts that are left out were started from zero, too.
+        // What rows say of slopes themselves, not of steps from `start`: parts that are left out have slope zero.
         let from_start: f64 = (0..n).map(|other| precision[part * n + other] * start[other]).sum();
         right[i] = pull[*part] + from_start + prior * mean_of(&priors[*part]);
     }

@@ -3,7 +3,7 @@
 use super::anchor::averages;
 use super::assignment::AssignmentFit;
 use super::baseline_net::distil;
-use super::calibration::{Slopes, scale};
+use super::calibration::{Calibration, Slopes, scale};
 use super::canonical::Population;
 use super::centring::OwnExposure;
 use super::fit::{Fitted, Problem, fit};
@@ -117,13 +117,18 @@ pub fn train(
         phases: &phases,
         start: start.as_ref(),
     };
-    let Fitted { mut weights, history: effects, slopes } =
+    let Fitted { mut weights, history: effects, calibration: Calibration { slopes, deviations } } =
         fit(&problem, &params, seed.child("effects"), progress)?;
     // Averages of policies by the rows of all of them; effects of rows lie around these.
     let averages = match assignment.propensity() {
         Some(fit) if params.training.calibrate && !is_logistic => {
+            // With exposures of their own rows differ by h as well, which is no mean of zero.
+            let deviations = deviations.as_ref().filter(|_| problem.own.is_none());
+            let loadings = |own: (usize, &Slopes)| own.1.of_deviations(own.0, names.len());
+            let loadings: Vec<Vec<f64>> = slopes.iter().enumerate().map(loadings).collect();
+            let adjusted = deviations.map(|deviations| deviations.taken_off(&residual, &loadings));
             let rows = ResidualRows {
-                residual: &residual,
+                residual: adjusted.as_deref().unwrap_or(&residual),
                 n_outcomes: names.len(),
                 policy: data.policy,
                 n_policies: data.policies.len(),
@@ -160,9 +165,7 @@ pub fn train(
     history.extend(assignment.history());
     history.extend(effects);
     let mut notes = notes(data, &outcome, assignment.propensity(), params.training.clip);
-    let takes =
-        shared.as_ref().filter(|_| averages.is_some() && slopes.iter().any(|own| !own.loadings.is_empty()));
-    notes.extend(sizes(&told, &arranged.of_told(&slopes), &arranged.of_told(&scales), takes));
+    notes.extend(sizes(&told, &left, shared.as_ref()));
     if let (Some(n), Some(_)) = (data.cluster.map(count_clusters), &averages)
         && n < FEW_CLUSTERS
     {
@@ -195,35 +198,43 @@ fn params(settings: &Settings) -> Result<ValidParams> {
     Params { model, training }.check()
 }
 
-/// What to say of the size of differences between rows, and of where an outcome has them from.
-fn sizes(told: &[String], slopes: &[Slopes], units: &[f64], shared: Option<&SharedGains>) -> Vec<String> {
+/// What to say of the size of differences between rows, and of where an outcome has them from; `left` are the slopes that
+/// are applied beside what is taken.
+fn sizes(told: &[String], left: &[Slopes], shared: Option<&SharedGains>) -> Vec<String> {
     let mut notes = Vec::new();
-    for (outcome, (name, slopes)) in told.iter().zip(slopes).enumerate() {
-        let own = |(other, _): &(&str, f64)| *other == name.as_str();
-        let taken: Vec<(&str, f64)> =
-            shared.map(|shared| shared.taken(outcome, units[outcome]).collect()).unwrap_or_default();
-        let rows = taken.iter().find(|part| own(part)).map_or(slopes.rows, |(_, share)| *share);
+    for (outcome, (name, left)) in told.iter().zip(left).enumerate() {
+        let taken = shared.map(|shared| shared.taken(outcome, name)).unwrap_or_default();
+        let own = taken.iter().find(|part| part.name == name).map_or(1.0, |part| part.per_unit);
+        let kept = 100.0 * left.rows * own;
         let others: Vec<String> = taken
             .iter()
-            .filter(|part| !own(part) && part.1 != 0.0)
-            .map(|(other, share)| format!("{share:.3} for each unit of the effect on `{other}`"))
+            .filter(|part| part.name != name && part.per_unit != 0.0)
+            .map(|part| {
+                let (size, other) = (rounded(part.per_unit.abs()), part.name);
+                let way = if part.per_unit < 0.0 { "less" } else { "more" };
+                format!("users whose predicted effect on `{other}` is 1 higher are predicted {size} {way} in `{name}`")
+            })
             .collect();
         if !others.is_empty() {
-            let others = others.join(", and ");
             notes.push(format!(
-                "differences between users in `{name}` are taken from other outcomes too: {others}, beside {:.0} % of \
-                 its own",
-                100.0 * rows
+                "who gains more in `{name}` was learned partly from other outcomes: {}; {kept:.0} % of what `{name}` \
+                 itself suggested was kept",
+                others.join(", ")
             ));
-        } else if rows < LITTLE_SUPPORT {
-            let share = 100.0 * rows;
+        } else if kept < 100.0 * LITTLE_SUPPORT {
             notes.push(format!(
-                "only {share:.0} % of the predicted differences between users in `{name}` held up on held-out rows; they \
-                 were shrunk to {share:.0} %"
+                "only {kept:.0} % of the predicted differences between users in `{name}` held up on held-out rows; they \
+                 were shrunk to {kept:.0} %"
             ));
         }
     }
     notes
+}
+
+/// To three digits that count.
+fn rounded(value: f64) -> String {
+    let digits = (2.0 - value.log10().floor()).clamp(0.0, 12.0) as usize;
+    format!("{value:.digits$}")
 }
 
 /// How many different clusters there are.

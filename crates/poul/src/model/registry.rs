@@ -91,7 +91,7 @@ impl Learner {
     /// What the user should know where exposure is given to a learner that does not take it.
     pub(crate) fn exposure_note(&self) -> String {
         format!(
-            "the learner `{}` takes contexts to weigh the same for every row: exposure columns are features alone",
+            "the learner `{}` weighs contexts the same for every row: it uses exposure columns as features only",
             self.name
         )
     }

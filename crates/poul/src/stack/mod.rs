@@ -4,8 +4,8 @@
 //! ν·Σ_l β_l·L_l + (1 − ν)·L(Σ_l β_l·τ_l) over the simplex, L being the R-loss Σ w·(Y − m̂(X) − τ(X; T) + Σ_t π̂(t|X)·τ(X; t))²
 //! of rows that members have not seen, or the doubly robust one: Q-aggregation (Dai, Rigollet and Zhang 2012), which pays
 //! for weight on a member as much as for the combination, where plain stacking (Nie and Wager 2021) pays for the latter
-//! alone. Then members are fitted on all rows. Where `poul` is one of them, effects of rows lie around its averages of
-//! policies: members are combined in how rows differ, the level is `poul`'s.
+//! alone. Then members are fitted on all rows. Where `poul` is one of them and assignment was random, effects of rows lie around its
+//! averages of policies: members are combined in how rows differ, the level is `poul`'s.
 //!
 //! | file | subject |
 //! |---|---|

@@ -20,7 +20,7 @@ pub(super) struct ModelParams {
     pub(super) of: Vec<String>,
     /// Which loss weighs them. Default `auto`: the doubly robust one where nobody randomised and overlap is poor.
     pub(super) loss: StackLoss,
-    /// What effects of rows lie around. Default `anchored`: the averages of `poul`, where it is a member.
+    /// What effects of rows lie around. Default `auto`: `anchored` where somebody randomised, else `members`.
     pub(super) level: Level,
     /// Settings of members by name, as they would be given to each alone. Default: none, their defaults.
     pub(super) learners: BTreeMap<String, Settings>,
@@ -51,8 +51,11 @@ pub(super) enum StackLoss {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Level {
-    /// The averages of policies by `poul`, where it is a member and has them.
+    /// `anchored` where somebody randomised, so that averages are right whatever the model; `members` where averages rest on
+    /// models anyway, of which the out-of-fold loss knows the best.
     #[default]
+    Auto,
+    /// The averages of policies by `poul`, where it is a member and has them.
     Anchored,
     /// What members make of it.
     Members,

@@ -12,8 +12,8 @@ use crate::nuisance::{CommonSupport, Propensity};
 use crate::progress::Named;
 use crate::{Error, Memory, Progress, Result, Seed};
 
-/// Folds of m̂ and π̂: those of the method itself, so that both are fitted once.
-const NUISANCE_FOLDS: usize = 3;
+/// Folds of m̂ and π̂, by the rows: those of the method itself, so that both are fitted once.
+const NUISANCE_FOLDS: usize = 0;
 /// Least propensity where it is learned.
 const CLIP: f32 = 0.01;
 /// Overlap is poor where more of the rows than this had no real chance of a policy.
@@ -35,7 +35,12 @@ pub(super) fn train(
     let (fit, said) = propensity(data, NUISANCE_FOLDS, CLIP, seed, &named("stack"))?;
     let against = against(data);
     let has_anchor = params.members.iter().any(|(learner, _)| learner.name == poul::NAME);
-    let is_anchored = params.model.level == Level::Anchored && has_anchor;
+    let is_anchored = has_anchor
+        && match params.model.level {
+            Level::Auto => data.design != Design::Observational,
+            Level::Anchored => true,
+            Level::Members => false,
+        };
     let is_doubly_robust = match params.model.loss {
         StackLoss::Auto => data.design == Design::Observational && is_poor(data, &fit.propensity),
         StackLoss::R => false,

@@ -322,9 +322,7 @@ fn what_cannot_be_had_is_told() {
     // A rival keeps one weight for all rows, says so, and scores tables without the columns' being exposures.
     let ridge = world.fit("ridge", &["trips_*"], ExposureScale::Share).unwrap();
     assert!(ridge.manifest().exposure.is_none());
-    assert!(
-        ridge.manifest().notes.iter().any(|note| note.contains("`ridge` takes contexts to weigh the same"))
-    );
+    assert!(ridge.manifest().notes.iter().any(|note| note.contains("`ridge` weighs contexts the same")));
     // One running mean for all rows is no centre of any.
     let running = world.fit("poul-running-mean", &["trips_*"], ExposureScale::Share).unwrap();
     assert!(running.manifest().exposure.is_none());
