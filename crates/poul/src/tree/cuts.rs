@@ -47,6 +47,11 @@ impl Cuts {
         }
     }
 
+    /// How many bins the values of a feature have.
+    pub(crate) fn n_bins(&self, feature: usize) -> usize {
+        self.0[feature].len() + 1
+    }
+
     /// The cuts of all features, one after the other, and how many each has: what a model file keeps.
     pub(crate) fn parts(&self) -> (Vec<f32>, Vec<f32>) {
         (self.0.concat(), self.0.iter().map(|cuts| cuts.len() as f32).collect())
@@ -125,6 +130,7 @@ mod tests {
         };
         assert_eq!(x.iter().map(bin).collect::<Vec<u8>>(), [2, MISSING, 4, 2, 3, 5, 0, 1]);
         assert!(cuts.0[0].iter().all(|cut| cut.is_finite()));
+        assert_eq!(cuts.n_bins(0), 6);
     }
 
     #[test]
