@@ -76,6 +76,7 @@ bench-scale: ## how the cost of a fit grows with rows, features, policies, atoms
 bench-peers: ## our speed and figures beside PyTorch, JAX, EconML and causalml, where Python can install them (an hour; HILLSTROM=FILE adds real data)
 	$(CARGO) build --release --locked --workspace --bin poul --examples
 	@for mode in eager compile jax; do $(PYTHON) benches/peers/compare.py --venv target/peers-venv --binary target/release/examples/bench_engine --mode $$mode || test $$? -eq 77; done
+	@$(PYTHON) benches/peers/boosted.py --venv target/peers-venv --binary target/release/examples/bench_boosted || test $$? -eq 77
 	@$(PYTHON) benches/peers/learners.py --venv target/peers-venv --binary target/release/poul || test $$? -eq 77
 	@if [ -n "$(HILLSTROM)" ]; then $(PYTHON) benches/peers/hillstrom.py --venv target/peers-venv --binary target/release/poul --data "$(HILLSTROM)" || test $$? -ne 77; fi
 	@$(PYTHON) tests/metrics/bench.py --venv target/metrics-venv

@@ -55,6 +55,12 @@ class Fitted(Parameters):
         return notes
 
     @property
+    def nuisances_(self) -> dict[str, Any] | None:
+        """What ``outcome_model="auto"`` chose for each outcome and the propensity, with out-of-fold losses; else None."""
+        chosen: dict[str, Any] | None = self.manifest_["model"].get("nuisances")
+        return chosen
+
+    @property
     def feature_names_in_(self) -> list[str]:
         """The features, in the order of training."""
         return [feature["name"] for feature in self.manifest_["encoder"]["features"]]

@@ -56,7 +56,7 @@ class PoulSettings(TypedDict, total=False):
     centring_draws: int
     loss: Literal["squared", "logistic"]
     members: int
-    outcome_model: Literal["mlp", "dragonnet"]
+    outcome_model: Literal["mlp", "dragonnet", "boosted", "auto"]
     outcome_hidden: list[int]
     folds: int
     learning_rate: float

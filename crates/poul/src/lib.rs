@@ -35,6 +35,7 @@ mod output;
 mod progress;
 mod seed;
 mod stats;
+mod tree;
 
 pub use checkpoint::Checkpoint;
 pub use command_line::{command_line, quoted_word};

@@ -7,7 +7,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 #[derive(ClapArgs, Default)]
 #[command(next_help_heading = "Outcome model and propensity")]
 pub(crate) struct NuisanceArgs {
-    /// Network that predicts outcomes: `outcome_model` under [model] [default: mlp]
+    /// What predicts outcomes, and the policy in an observational design: `outcome_model` under [model] [default: mlp]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) outcome_model: Option<OutcomeModel>,
     /// Rows without a treatment, for the outcome model alone; the same features and outcomes (repeatable)
@@ -27,6 +27,10 @@ pub(crate) enum OutcomeModel {
     Mlp,
     /// A trunk that all outcomes share and that predicts the policy too
     Dragonnet,
+    /// Boosted trees for each outcome
+    Boosted,
+    /// The best of ridge, network and boosted trees for each outcome, or their stack, by out-of-fold loss
+    Auto,
 }
 
 impl OutcomeModel {
@@ -35,6 +39,8 @@ impl OutcomeModel {
         match self {
             Self::Mlp => "mlp",
             Self::Dragonnet => "dragonnet",
+            Self::Boosted => "boosted",
+            Self::Auto => "auto",
         }
     }
 }

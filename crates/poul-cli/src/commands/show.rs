@@ -2,8 +2,9 @@
 
 use poul::Result;
 use poul::effect::Phase;
-use poul::learner::Geometry;
+use poul::learner::{ChosenNuisances, Geometry};
 use poul::model::{DataUse, Manifest, Model};
+use poul::nuisance::{ChoiceLoss, NuisanceChoice};
 use poul::stack::StackSummary;
 use serde::Deserialize;
 use serde_json::Value;
@@ -58,6 +59,7 @@ fn summary(manifest: &Manifest) -> String {
         outcomes.row([outcome.name.clone(), significant(outcome.mean), significant(outcome.sd)]);
     }
     text += &format!("\n{outcomes}\n{}", policies(manifest));
+    text += &nuisances(&manifest.model).unwrap_or_default();
     text += &shared(manifest).unwrap_or_default();
     text += &geometry(&manifest.model).unwrap_or_default();
     text += &stack(manifest).unwrap_or_default();
@@ -88,6 +90,26 @@ fn policies(manifest: &Manifest) -> String {
     format!(
         "{n} policies ({run} run) over {contexts} contexts and {actions} actions ({atoms} atoms)\n{table}"
     )
+}
+
+/// Which models of outcomes and of the propensity were chosen; nothing where they were not left to choose.
+fn nuisances(model: &Value) -> Option<String> {
+    let chosen = ChosenNuisances::deserialize(model.get("nuisances")?).ok()?;
+    let mut table = Table::new(["predicted", "by", "weight", "out-of-fold", "explained"]);
+    let mut add = |what: &str, choice: &NuisanceChoice| {
+        let loss = match choice.by {
+            ChoiceLoss::Squared => "squared error",
+            ChoiceLoss::Log => "log loss",
+        };
+        for own in &choice.candidates {
+            let weight = format!("{:.2}", own.weight);
+            let figures = (format!("{loss} {}", significant(own.loss)), percent(own.explained));
+            table.row([what.to_owned(), own.model.name().to_owned(), weight, figures.0, figures.1]);
+        }
+    };
+    chosen.outcomes.iter().for_each(|own| add(&own.outcome, &own.choice));
+    chosen.propensity.iter().for_each(|choice| add("policy", choice));
+    Some(format!("\n{table}"))
 }
 
 /// What each outcome has taken of the predicted differences between users in every outcome; nothing where each stands for

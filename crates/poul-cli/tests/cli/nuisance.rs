@@ -50,6 +50,43 @@ fn the_outcome_model_is_chosen_by_flag_or_file() {
     folder.fails("outcome_hidden_empty", 2, &fit(&["--config", "flat.toml"], "m.poul"));
 }
 
+#[test]
+fn boosted_trees_and_what_is_best_are_chosen_told_and_stored() {
+    let folder = folder();
+    folder.write("poul.toml", "[model]\noutcome_model = \"boosted\"\n");
+    folder.succeeds(&fit(&[], "mlp.poul"));
+    folder.succeeds(&fit(&["--outcome-model", "boosted"], "boosted.poul"));
+    folder.succeeds(&fit(&["--config", "poul.toml"], "file.poul"));
+    let trees = effects(&folder, "boosted.poul");
+    assert_eq!(trees, effects(&folder, "file.poul"));
+    assert_ne!(trees, effects(&folder, "mlp.poul"));
+    assert_eq!(manifest(&folder, "mlp.poul")["model"]["nuisances"], Value::Null);
+
+    let run = folder.run(&fit(&["--outcome-model", "auto", "--design", "observational"], "auto.poul"));
+    assert_eq!(run.code, Some(0), "{}", run.transcript());
+    for said in ["outcome model of `gmv`: ", "out-of-fold R2 ", "propensity: ", "log loss explained "] {
+        assert!(run.stderr.contains(said), "{said}: {}", run.transcript());
+    }
+    let stored = manifest(&folder, "auto.poul");
+    let chosen = &stored["model"]["nuisances"];
+    assert_eq!(chosen["outcomes"][0]["outcome"], "gmv");
+    let models = |choice: &Value| -> Vec<String> {
+        let candidates = choice["candidates"].as_array().expect("candidates").iter();
+        candidates.map(|own| own["model"].as_str().expect("a name").to_owned()).collect()
+    };
+    assert_eq!(models(&chosen["outcomes"][0]["choice"]), ["ridge", "network", "boosted"]);
+    assert_eq!(models(&chosen["propensity"]), ["network", "boosted"]);
+    let shown = folder.succeeds(&["show", "auto.poul"]);
+    assert!(shown.contains("predicted") && shown.contains("boosted trees"), "{shown}");
+    assert!(shown.contains("note: outcome model of `gmv`: "), "{shown}");
+
+    let one_fold = ["--outcome-model", "auto", "--folds", "1", "--members", "1", "--out", "m.poul"];
+    let start = ["fit", "data.csv", "--policies", "policies.toml", "--outcome", "gmv"];
+    let run = folder.run(&[&start[..], &FEATURES, &one_fold].concat());
+    assert_eq!(run.code, Some(2), "{}", run.transcript());
+    assert!(run.stderr.contains("out-of-fold") && run.stderr.contains("hint: "), "{}", run.transcript());
+}
+
 /// Some columns of a table, without some lines.
 fn part(text: &str, columns: &[&str], lines: impl Fn(usize) -> bool) -> String {
     let header: Vec<&str> = text.lines().next().expect("a header").split(',').collect();

@@ -11,6 +11,7 @@
 //! | `gain` | g(x) of one outcome |
 //! | `uplift_net` | g and h for all outcomes |
 //! | `assignment`, `expected_mixture` | π(t\|x), or E[α_T\|x] where there are too many policies |
+//! | `chosen` | which nuisance models were chosen, where that was left to the data |
 //! | `centring` | e_h(x): exact, sampled, of the expected mixture, or the running mean |
 //! | `own_mixtures`, `own_centring` | rows that meet contexts each in its own way: z and e_h by their exposures |
 //! | `objective` | the loss |
@@ -45,6 +46,7 @@ mod calibration;
 mod canonical;
 mod centring;
 mod certificate;
+mod chosen;
 mod deviations;
 mod eigen;
 mod expected_mixture;
@@ -79,6 +81,7 @@ mod warm_start;
 
 pub use attributes::AttributeEncoder;
 pub use canonical::Geometry;
+pub use chosen::{ChosenNuisances, ChosenOutcomeModel};
 pub(crate) use nuisances::{propensity, residuals, shared_folds};
 pub use params::{
     Centring, Embedding, Loss, MemberRows, ModelParams, OutcomeTraining, Params, TrainingParams, ValidParams,

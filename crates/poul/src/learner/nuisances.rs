@@ -5,9 +5,9 @@ use crate::data::Design;
 use crate::effect::ValidTrainingData;
 use crate::net::Schedule;
 use crate::nuisance::{
-    Assignment, AssignmentDesign, ExtraRows, Folds, OutcomeFit, OutcomeLoss, OutcomeParams, OutcomeProblem,
-    PropensityColumn, PropensityFit, PropensityParams, StackedRows, ValidOutcomeParams,
-    ValidPropensityParams, fit_outcome, fit_propensity,
+    Assignment, AssignmentDesign, ExtraRows, Folds, OutcomeFit, OutcomeKind, OutcomeLoss, OutcomeParams,
+    OutcomeProblem, PropensityColumn, PropensityFit, PropensityKind, PropensityParams, StackedRows,
+    ValidOutcomeParams, ValidPropensityParams, fit_outcome, fit_propensity,
 };
 use crate::{Error, Progress, Result, Seed};
 
@@ -87,9 +87,14 @@ pub(super) fn outcome_settings(params: &Params) -> OutcomeParams {
     }
 }
 
-/// The settings of π where it is learned.
+/// The settings of π where it is learned: by the same kind of model as m.
 pub(super) fn propensity_params(params: &Params) -> Result<ValidPropensityParams> {
-    PropensityParams { clip: params.training.clip, ..PropensityParams::default() }.check()
+    let kind = match params.model.outcome_model {
+        OutcomeKind::Mlp | OutcomeKind::Dragonnet => PropensityKind::Network,
+        OutcomeKind::Boosted => PropensityKind::Boosted,
+        OutcomeKind::Auto => PropensityKind::Auto,
+    };
+    PropensityParams { kind, clip: params.training.clip, ..PropensityParams::default() }.check()
 }
 
 /// The folds of m and π; 0: as many as the rows call for.
@@ -131,6 +136,9 @@ pub(super) fn out_of_fold(
         }
         scales = places.iter().map(|place| scales[*place]).collect();
         outcome.r2 = places.iter().map(|place| outcome.r2[*place]).collect();
+        if !outcome.choices.is_empty() {
+            outcome.choices = places.iter().map(|place| outcome.choices[*place].clone()).collect();
+        }
     }
     Ok(Residuals { values, scales, outcome })
 }

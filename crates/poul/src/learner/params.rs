@@ -116,7 +116,9 @@ pub struct ModelParams {
     pub loss: Loss,
     /// Members of the ensemble. Default 6; at least 1.
     pub members: usize,
-    /// The outcome model m: `mlp`, or `dragonnet`, whose trunk predicts the policy too. Default `mlp`.
+    /// The outcome model m: `mlp`; `dragonnet`, whose trunk predicts the policy too; `boosted` trees; or `auto`, the best of a
+    /// ridge, `mlp`, `boosted` and their convex combinations by out-of-fold loss for each outcome. Where the propensity is
+    /// learned it is by networks, by boosted trees, or chosen in the same way. Default `mlp`.
     pub outcome_model: OutcomeKind,
     /// Widths of its hidden layers; of the trunk, for `dragonnet`. Default 128, 64; at least one layer.
     pub outcome_hidden: Vec<usize>,

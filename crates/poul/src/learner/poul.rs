@@ -9,6 +9,7 @@ use super::baseline_net::mean_policy;
 use super::calibration::Slopes;
 use super::canonical::{Geometry, Population};
 use super::certificate::gain_deciles;
+use super::chosen::ChosenNuisances;
 use super::params::{Embedding, Loss, MemberRows, ModelParams, Params, TrainingParams, ValidParams};
 use super::reference::{Reference, ReferenceManifest};
 use super::scorer::{Link, PoulScorer};
@@ -67,6 +68,9 @@ struct Manifest {
     /// Where rows have exposures of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     exposure: Option<ReferenceManifest>,
+    /// Which nuisance models were chosen, where the choice was left to the data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    nuisances: Option<ChosenNuisances>,
 }
 
 impl Poul {
@@ -98,6 +102,7 @@ impl Poul {
             anchors: Vec::new(),
             shared,
             exposure: None,
+            nuisances: None,
         };
         let n_gains = manifest.shared.as_ref().map_or(manifest.outcomes.len(), |own| own.learned.len());
         let (mut network, layout, _) = UpliftNet::new(n_features, n_gains, &manifest.space, params)?;
@@ -126,6 +131,7 @@ impl Poul {
             anchors,
             shared,
             exposure,
+            nuisances,
             ..
         } = manifest;
         let consistent = scales.len() == outcomes.len()
@@ -141,6 +147,7 @@ impl Poul {
         let baseline = baseline.map(|baseline| load_baseline(&baseline, tensors)).transpose()?;
         let mut poul = Self::new(outcomes, scales, n_features, space, &params, Vec::new(), baseline, shared)?;
         (poul.manifest.geometry, poul.manifest.gains) = (geometry, gains);
+        poul.manifest.nuisances = nuisances;
         for member in 0..params.model.members {
             let mut weights = vec![0.0; poul.layout.n_values()];
             for segment in poul.layout.segments() {
@@ -168,6 +175,11 @@ impl Poul {
         }
         poul.manifest.exposure = poul.reference.as_ref().map(Reference::manifest);
         Ok(poul)
+    }
+
+    /// Remembers which nuisance models were chosen.
+    pub(super) fn keep_nuisances(&mut self, chosen: Option<ChosenNuisances>) {
+        self.manifest.nuisances = chosen;
     }
 
     pub(super) fn scales(&self) -> &[f64] {

@@ -6,6 +6,7 @@ use super::baseline_net::distil;
 use super::calibration::{Calibration, Slopes, scale};
 use super::canonical::Population;
 use super::centring::OwnExposure;
+use super::chosen::ChosenNuisances;
 use super::fit::{Fitted, Problem, fit};
 use super::logistic::{Binary, check_binary};
 use super::noise::precisions;
@@ -165,6 +166,8 @@ pub fn train(
     history.extend(assignment.history());
     history.extend(effects);
     let mut notes = notes(data, &outcome, assignment.propensity(), params.training.clip);
+    let chosen = ChosenNuisances::new(&data.outcomes, &outcome, assignment.propensity());
+    notes.extend(chosen.iter().flat_map(ChosenNuisances::notes));
     notes.extend(sizes(&told, &left, shared.as_ref()));
     if let (Some(n), Some(_)) = (data.cluster.map(count_clusters), &averages)
         && n < FEW_CLUSTERS
@@ -179,6 +182,7 @@ pub fn train(
         Poul::new(told, scales, data.x.n_cols(), space.clone(), &params, weights, baseline, shared)?;
     let population = Population { x: data.x, weight, mixtures: &mixtures, shares: &shares };
     let exposure = exposure.map(|own| (policies, own.mean));
+    poul.keep_nuisances(chosen);
     poul.canonicalise(&population, averages, &left, exposure)?;
     Ok(Trained { effects: Box::new(poul), history, notes })
 }

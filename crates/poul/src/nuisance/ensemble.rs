@@ -1,6 +1,8 @@
 //! Networks of one shape trained side by side: fitting with early stopping, the mean of their outputs, and their
 //! weights as named tensors.
 
+use std::borrow::Cow;
+
 use crate::net::{
     AdamParams, Epoch, Layout, Network, RowSource, Schedule, Trainer, TrainerParams, predict, train,
 };
@@ -16,7 +18,7 @@ pub struct Tensor<'a> {
     /// Rows and columns.
     pub shape: [usize; 2],
     /// The values, row by row.
-    pub values: &'a [f32],
+    pub values: Cow<'a, [f32]>,
 }
 
 /// Looks a stored tensor up by name: its shape and values.
@@ -99,7 +101,7 @@ impl Ensemble {
                 self.layout.segments().iter().map(move |segment| Tensor {
                     name: format!("{prefix}.{member}.{}", segment.name),
                     shape: [segment.n_rows, segment.n_cols],
-                    values: &weights[segment.range()],
+                    values: Cow::Borrowed(&weights[segment.range()]),
                 })
             })
             .collect()

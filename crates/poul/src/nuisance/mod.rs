@@ -1,6 +1,8 @@
 //! Nuisances: what the outcome and the treatment look like without any effect, estimated out of fold so that effects
 //! are learned from residuals (Sec. 2.2 of the paper, Algorithm 2).
 
+mod boosted;
+mod choice;
 mod classes;
 mod common_support;
 mod ensemble;
@@ -11,6 +13,8 @@ mod propensity;
 mod ridge;
 mod rows;
 
+pub use boosted::BoostedParams;
+pub use choice::{ChoiceLoss, NuisanceCandidate, NuisanceChoice, NuisanceModel};
 pub use common_support::CommonSupport;
 pub use ensemble::{FindTensor, Tensor};
 pub use evaluated::{EvaluatedNuisances, EvaluatedRows, evaluated_nuisances};
@@ -21,7 +25,7 @@ pub use outcome::{
 };
 pub use propensity::{
     AbsentPolicies, Assignment, AssignmentDesign, PolicyOverlap, Propensity, PropensityColumn, PropensityFit,
-    PropensityManifest, PropensityModels, PropensityParams, PropensityReport, StratumTable,
+    PropensityKind, PropensityManifest, PropensityModels, PropensityParams, PropensityReport, StratumTable,
     ValidPropensityParams, fit_propensity,
 };
 pub use ridge::{RidgeFit, cross_fit_ridge};

@@ -53,31 +53,8 @@ pub fn cross_fit_ridge(
     }
     let data = Data { x, outcomes, weight, n_x: x.n_cols() };
     progress.start("Outcome model", "rows", Some(2 * n_rows as u64));
-    let counts = |row: &u32| weight.is_none_or(|weight| weight[*row as usize] > 0.0);
-    let n_counting = (0..n_rows as u32).filter(counts).count();
-    let sums: Vec<Products> = (0..folds.n_folds)
-        .map(|fold| {
-            let rows = folds.rows(fold).into_iter().filter(counts).collect();
-            data.products(&thinned(rows, n_counting, data.n_x))
-        })
-        .collect();
+    let chosen = data.lines(folds, |_| Vec::new());
     progress.advance(n_rows as u64);
-    let mut total = Products::zeros(data.width());
-    sums.iter().for_each(|fold| total.add(fold));
-    // By fold and outcome, constant and slopes.
-    let chosen: Vec<Vec<(f64, Vec<f64>)>> = (0..folds.n_folds)
-        .into_par_iter()
-        .map(|fold| {
-            let rest = if folds.n_folds > 1 { total.without(&sums[fold]) } else { total.clone() };
-            let others: Vec<&Products> =
-                (0..folds.n_folds).filter(|other| *other != fold).map(|other| &sums[other]).collect();
-            let line = |outcome| {
-                let penalty = rest.best_penalty(&others, data.n_x, outcome);
-                (penalty, rest.ridge(data.n_x, outcome, penalty))
-            };
-            (0..outcomes.len()).map(line).collect()
-        })
-        .collect();
     let of_outcome = |outcome: usize| chosen.iter().map(|fold| fold[outcome].0).collect();
     let penalties = (0..outcomes.len()).map(of_outcome).collect();
     let lines: Vec<Vec<Vec<f64>>> =
@@ -96,14 +73,57 @@ fn thinned(rows: Vec<u32>, n_rows: usize, n_x: usize) -> Vec<u32> {
     rows.into_iter().step_by(step).collect()
 }
 
-struct Data<'a> {
-    x: &'a dyn RowSource,
-    outcomes: &'a [&'a [f64]],
-    weight: Option<&'a [f64]>,
-    n_x: usize,
+/// What a ridge is fitted on.
+pub(super) struct Data<'a> {
+    pub(super) x: &'a dyn RowSource,
+    pub(super) outcomes: &'a [&'a [f64]],
+    pub(super) weight: Option<&'a [f64]>,
+    pub(super) n_x: usize,
 }
 
 impl Data<'_> {
+    /// By fold and outcome, the penalty, and constant and slopes of the ridge on the other folds. Folds are of the first rows;
+    /// `more` says which of the rows beyond them a fold's ridge learns from too.
+    pub(super) fn lines(&self, folds: &Folds, more: impl Fn(usize) -> Vec<u32>) -> Vec<Vec<(f64, Vec<f64>)>> {
+        let counts = |row: &u32| self.weight.is_none_or(|weight| weight[*row as usize] > 0.0);
+        let n_counting = (0..self.x.n_rows() as u32).filter(counts).count();
+        let products = |rows: Vec<u32>| {
+            let rows = rows.into_iter().filter(counts).collect();
+            self.products(&thinned(rows, n_counting, self.n_x))
+        };
+        let sums: Vec<Products> = (0..folds.n_folds).map(|fold| products(folds.rows(fold))).collect();
+        let mut total = Products::zeros(self.width());
+        sums.iter().for_each(|fold| total.add(fold));
+        let mut beyond: Vec<Option<Products>> = Vec::with_capacity(folds.n_folds);
+        let mut last: Option<Vec<u32>> = None;
+        for fold in 0..folds.n_folds {
+            let rows = more(fold);
+            // Without clusters they are the same for all folds.
+            let own = match last.as_ref() == Some(&rows) {
+                true => beyond.last().cloned().flatten(),
+                false => (!rows.is_empty()).then(|| products(rows.clone())),
+            };
+            beyond.push(own);
+            last = Some(rows);
+        }
+        (0..folds.n_folds)
+            .into_par_iter()
+            .map(|fold| {
+                let mut rest = if folds.n_folds > 1 { total.without(&sums[fold]) } else { total.clone() };
+                if let Some(beyond) = &beyond[fold] {
+                    rest.add(beyond);
+                }
+                let others: Vec<&Products> =
+                    (0..folds.n_folds).filter(|other| *other != fold).map(|other| &sums[other]).collect();
+                let line = |outcome| {
+                    let penalty = rest.best_penalty(&others, self.n_x, outcome);
+                    (penalty, rest.ridge(self.n_x, outcome, penalty))
+                };
+                (0..self.outcomes.len()).map(line).collect()
+            })
+            .collect()
+    }
+
     /// A constant, the features, the outcomes.
     fn width(&self) -> usize {
         1 + self.n_x + self.outcomes.len()

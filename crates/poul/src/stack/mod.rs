@@ -14,7 +14,6 @@
 //! | `out_of_fold` | what members say of rows they have not seen |
 //! | `level` | members around the averages of one |
 //! | `moments` | the losses as quadratic functions of β |
-//! | `simplex` | their least over the simplex, exactly |
 //! | `fitted` | what comes out: storing, scoring |
 
 mod fitted;
@@ -22,7 +21,6 @@ mod level;
 mod moments;
 mod out_of_fold;
 mod params;
-mod simplex;
 mod train;
 
 pub use fitted::{OutcomeWeights, StackSummary, StackedMember};

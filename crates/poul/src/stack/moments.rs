@@ -5,8 +5,7 @@
 //! Γ_t = τ̄_t + k_t·(r − p̄), k_t = 1{T = t}/π̂_t − 1{T = 0}/π̂_0, τ̄ and p̄ being those of a first combination β̄: then μ̂_T is
 //! m̂ + p̄, the decomposition of the paper. Γ is linear in β̄, so sums of (k·r, k·p, τ) are enough for any β̄.
 
-use super::simplex::least_on_simplex;
-use crate::stats::dot;
+use crate::stats::{dot, least_on_simplex};
 
 /// ν of the Q-aggregation: how much single members count beside their combination.
 const NU: f64 = 0.5;

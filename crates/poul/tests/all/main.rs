@@ -27,6 +27,7 @@ mod model_file;
 mod net_attention;
 mod net_gradients;
 mod net_training;
+mod nuisance_boosted;
 mod nuisance_outcome;
 mod nuisance_propensity;
 mod nuisance_strata;

@@ -246,6 +246,7 @@ fn a_mailing_of_36_arms() {
     // The grant moves one answer in 250: what is to be explained is 0.02 % of the variance.
     let [nothing, constant, ridge] =
         scores("mailing", &Experiment::new(&data, policies, policy, Some(control)));
-    assert!(nothing.0 > 0.0 && constant.1[1] > 0.0, "{nothing:?} {constant:?}");
+    // One number for all arms is a hair better: they do not differ by more than their noise.
+    assert!(nothing.0 > 0.0 && constant.1[1] > -2e-5, "{nothing:?} {constant:?}");
     assert!(ridge.1[1] >= 0.0, "worse than ridge: {ridge:?}");
 }

@@ -9,9 +9,9 @@ use super::local_moments::{LocalMoments, Solution, leaf_width, padded};
 use super::moments::{FULL, Moments, PLAIN};
 use super::params::{CausalParams, ForestParams, TreeParams, read};
 use super::rows::ForestRows;
-use super::tree::Tree;
 use crate::effect::{Settings, Trained, ValidTrainingData};
 use crate::policy::PolicySet;
+use crate::tree::Tree;
 use crate::{Progress, Result, Seed};
 
 /// Grows a forest for every outcome.

@@ -5,12 +5,12 @@ use rayon::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::bins::Cuts;
 use super::little_bags::standard_error;
-use super::tree::{self, Tree};
+use super::stored::{cuts_tensors, load_cuts, load_trees, tree_tensors};
 use crate::effect::{EffectModel, Scorer, Scores, Tensor, Tensors};
 use crate::net::RowSource;
 use crate::policy::PolicySet;
+use crate::tree::{Cuts, Tree};
 use crate::{Error, Result};
 
 /// Rows that walk down the trees together.
@@ -91,10 +91,10 @@ pub(super) fn load<K: ForestKind>(
     if !consistent {
         return Err(damaged("the parts of the model contradict each other".to_owned()));
     }
-    let cuts = Cuts::load(K::NAME, manifest.n_features, tensors)?;
+    let cuts = load_cuts(K::NAME, manifest.n_features, tensors)?;
     let sizes = (manifest.n_trees, manifest.n_features, manifest.kind.leaf_width());
     let trees = (0..manifest.outcomes.len())
-        .map(|outcome| tree::load(&format!("{}.{outcome}", K::NAME), sizes, tensors))
+        .map(|outcome| load_trees(&format!("{}.{outcome}", K::NAME), sizes, tensors))
         .collect::<Result<_>>()?;
     Ok(Box::new(FittedForest { manifest, cuts, trees }))
 }
@@ -124,10 +124,10 @@ impl<K: ForestKind> EffectModel for FittedForest<K> {
     }
 
     fn tensors(&self) -> Vec<Tensor<'_>> {
-        let mut tensors = self.cuts.tensors(K::NAME);
+        let mut tensors = cuts_tensors(K::NAME, &self.cuts);
         for (outcome, trees) in self.trees.iter().enumerate() {
             let width = self.manifest.kind.leaf_width();
-            tensors.extend(tree::tensors(&format!("{}.{outcome}", K::NAME), trees, width));
+            tensors.extend(tree_tensors(&format!("{}.{outcome}", K::NAME), trees, width));
         }
         tensors
     }

@@ -5,11 +5,11 @@
 use rand::RngExt;
 use rand_distr::{Distribution, Poisson};
 
-use super::bins::{Bins, MISSING};
+use super::bins::Bins;
 use super::criterion::Criterion;
 use super::histogram::{Histogram, Split};
-use super::tree::Tree;
 use crate::seed::Rng;
+use crate::tree::{MISSING, Tree};
 
 /// How far a tree grows.
 #[derive(Clone, Copy, Debug)]
@@ -188,10 +188,10 @@ fn partition(rows: &mut [u32], right: &mut Vec<u32>, goes_left: impl Fn(u32) -> 
 mod tests {
     use super::*;
     use crate::Seed;
-    use crate::baseline::forest::bins::Cuts;
     use crate::baseline::forest::local_moments::{LocalMoments, padded};
     use crate::baseline::forest::moments::{FULL, Moments};
     use crate::net::DenseRows;
+    use crate::tree::Cuts;
 
     /// A causal tree on 400 rows, of which the last `n_filling` fill leaves.
     fn causal_tree(outcome: &[f32], n_filling: usize) -> Tree {

@@ -2,9 +2,9 @@
 //!
 //! Nodes with few rows touch few bins, which a mask remembers: the cost of a node follows its rows, not the bins.
 
-use super::bins::MISSING;
 use super::criterion::Criterion;
 use crate::dispatch::wide;
+use crate::tree::MISSING;
 
 const N_BINS: usize = 256;
 /// Nodes below this size remember which bins they touched.

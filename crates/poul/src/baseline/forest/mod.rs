@@ -9,14 +9,14 @@
 //! | file | subject |
 //! |---|---|
 //! | `params` | what can be set, with its defaults |
-//! | `bins` | features as bytes |
+//! | `bins` | the training rows as bytes |
 //! | `sampling` | which rows a tree sees |
 //! | `rows` | what forests are grown on |
 //! | `criterion` | what a tree is grown by |
 //! | `histogram` | the best split of a node |
-//! | `grow`, `tree` | growing a tree; what it is when grown |
+//! | `grow` | growing a tree |
 //! | `columns`, `centring` | policies as columns; what is expected of treatment and outcome |
-//! | `fitted`, `little_bags` | scoring and storing; standard errors |
+//! | `fitted`, `stored`, `little_bags` | scoring; storing; standard errors |
 
 mod bins;
 mod causal;
@@ -34,7 +34,7 @@ mod params;
 mod regression;
 mod rows;
 mod sampling;
-mod tree;
+mod stored;
 mod uplift;
 
 use params::ForestParams;

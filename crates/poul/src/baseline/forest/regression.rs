@@ -6,7 +6,7 @@ use super::bins::Bins;
 use super::grow::{Limits, grow};
 use super::moments::{FULL, Labels, Least, Moments};
 use super::sampling::{Sampling, Units};
-use super::tree::Tree;
+use crate::tree::Tree;
 use crate::{Error, Progress, Result, Seed};
 
 /// Rows that walk down the trees together.

@@ -2,13 +2,13 @@
 
 use rayon::prelude::*;
 
-use super::bins::{Bins, Cuts};
+use super::bins::Bins;
 use super::criterion::Criterion;
 use super::grow::grow;
 use super::params::TreeParams;
 use super::sampling::Units;
-use super::tree::{MOST_FEATURES, MOST_NODES, Tree};
 use crate::effect::ValidTrainingData;
+use crate::tree::{Cuts, MOST_FEATURES, MOST_NODES, Tree};
 use crate::{Error, Progress, Result, Seed};
 
 /// Rows of positive weight, numbered anew.

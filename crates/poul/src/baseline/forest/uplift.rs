@@ -8,11 +8,11 @@ use super::divergence::DivergenceSplits;
 use super::fitted::{FittedForest, ForestKind, Manifest, Reading};
 use super::params::{Divergence, ForestParams, UpliftParams, read};
 use super::rows::ForestRows;
-use super::tree::Tree;
 use crate::baseline::treatments::{Tier, Treatments};
 use crate::data::Design;
 use crate::effect::{OutcomeColumn, Settings, Trained, ValidTrainingData};
 use crate::policy::PolicySet;
+use crate::tree::Tree;
 use crate::{Error, Progress, Result, Seed};
 
 /// Grows a forest for every outcome.

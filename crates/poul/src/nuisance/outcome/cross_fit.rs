@@ -4,22 +4,18 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::net::RowSource;
-use crate::nuisance::Folds;
-use crate::nuisance::classes::{NEVER_RUN, PolicyClasses};
-use crate::nuisance::rows::{SomeRows, StackedRows};
-use crate::{Error, Progress, Result, Seed};
+use crate::nuisance::rows::StackedRows;
+use crate::nuisance::{Folds, NuisanceChoice};
+use crate::{Progress, Result, Seed};
 
-use super::model::{OutcomeModel, Pool};
-use super::network::{PolicyTarget, Shape};
+use super::auto::fit_auto;
+use super::boosted::fit_boosted;
+use super::model::Pool;
+use super::networks::{fit_networks, policy_target};
 use super::params::{OutcomeKind, OutcomeLoss, OutcomeParams, ValidOutcomeParams};
-use super::problem::{ExtraRows, OutcomeProblem};
+use super::problem::OutcomeProblem;
 use super::remembered::digest;
 use super::stored::OutcomeModels;
-
-/// One row in so many is held out for early stopping.
-const HELD_PARTS: usize = 10;
-/// Most classes of policies that a Dragonnet's trunk predicts.
-const MAX_CLASSES: usize = 512;
 
 /// m of every row, out of fold, and the models.
 #[derive(Clone, Debug)]
@@ -28,8 +24,17 @@ pub struct OutcomeFit {
     pub predicted: Vec<f32>,
     /// Share of each outcome's variance that `predicted` explains; out of fold it may be negative.
     pub r2: Vec<f64>,
+    /// What [`OutcomeKind::Auto`] chose for each outcome, none where it is given by the user; empty for other kinds.
+    pub choices: Vec<Option<NuisanceChoice>>,
     /// The models, one per fold.
     pub models: OutcomeModels,
+}
+
+/// What one kind of model comes to: predictions of the fitted outcomes out of fold, row-major, and the models.
+pub(super) struct Fitted {
+    pub(super) predicted: Vec<f32>,
+    pub(super) choices: Vec<NuisanceChoice>,
+    pub(super) models: OutcomeModels,
 }
 
 /// Fits m on the other folds for every fold, and predicts each row by the model that never saw its fold.
@@ -71,46 +76,59 @@ fn fit(
     let stacked = problem.extra.as_ref().map(|extra| StackedRows::new(vec![problem.x, extra.x]));
     let x = stacked.as_ref().map_or(problem.x, |stacked| stacked as &dyn RowSource);
     let (policy, n_classes) = policy_target(problem, params)?;
-    let shape = Shape {
-        kind: params.kind,
-        n_features: problem.x.n_cols(),
-        hidden: params.hidden.clone(),
-        head_hidden: params.head_hidden.clone(),
-        dropout: params.dropout,
-        losses: fitted.iter().map(|outcome| problem.losses[*outcome]).collect(),
-        n_classes,
-    };
     let pool =
         Pool { x, outcomes: pooled_outcomes(problem, &fitted), weight: pooled_weight(problem), policy };
-    let held_parts = (params.schedule.patience > 0)
-        .then(|| Folds::deal(n_rows, problem.cluster, HELD_PARTS, seed.child("validation")));
-    let is_held = |row: usize| held_parts.as_ref().is_some_and(|parts| parts.of_row[row] == 0);
-    let n_models = if fitted.is_empty() { 0 } else { folds.n_folds };
-    let mut models = Vec::with_capacity(n_models);
-    for fold in 0..n_models {
-        let (held, mut rows): (Vec<u32>, Vec<u32>) =
-            folds.training(fold).into_iter().partition(|row| is_held(*row as usize));
-        if let Some(extra) = &problem.extra {
-            rows.extend(extra_rows(problem, extra, folds, is_held, fold));
-        }
-        let stage = match folds.n_folds {
-            1 => "Outcome model".to_owned(),
-            n_folds => format!("Outcome model, fold {} of {n_folds}", fold + 1),
-        };
-        let seed = seed.child("fold").index(fold as u64);
-        let model = OutcomeModel::fit(&pool, &shape, (&rows, &held), params, stage, seed, progress)?;
-        let inside = folds.rows(fold);
-        let values = model.predict(&SomeRows { x: problem.x, rows: &inside })?;
-        for (values, row) in values.chunks(fitted.len()).zip(&inside) {
-            for (value, outcome) in values.iter().zip(&fitted) {
-                predicted[*row as usize * n_outcomes + outcome] = *value;
-            }
-        }
-        models.push(model);
+    let task = Task { problem, folds, pool: &pool, fitted: &fitted, params, n_classes, seed, progress };
+    let own = match params.kind {
+        OutcomeKind::Mlp | OutcomeKind::Dragonnet => fit_networks(&task)?,
+        OutcomeKind::Boosted => fit_boosted(&task)?,
+        OutcomeKind::Auto => fit_auto(&task)?,
+    };
+    for (values, predicted) in own.predicted.chunks(fitted.len().max(1)).zip(predicted.chunks_mut(n_outcomes))
+    {
+        values.iter().zip(&fitted).for_each(|(value, outcome)| predicted[*outcome] = *value);
     }
     let r2 = (0..n_outcomes).map(|outcome| r2(problem, &predicted, outcome)).collect();
-    let models = OutcomeModels { n_outcomes, fitted, shape, models };
-    Ok(OutcomeFit { predicted, r2, models })
+    let mut choices = vec![None; if own.choices.is_empty() { 0 } else { n_outcomes }];
+    own.choices.into_iter().zip(&fitted).for_each(|(choice, outcome)| choices[*outcome] = Some(choice));
+    Ok(OutcomeFit { predicted, r2, choices, models: own.models })
+}
+
+/// A problem on its way to a kind of model.
+#[derive(Clone, Copy)]
+pub(super) struct Task<'a> {
+    pub(super) problem: &'a OutcomeProblem<'a>,
+    pub(super) folds: &'a Folds,
+    pub(super) pool: &'a Pool<'a>,
+    /// The outcomes that are fitted.
+    pub(super) fitted: &'a [usize],
+    pub(super) params: &'a OutcomeParams,
+    /// Classes of policies that a Dragonnet predicts.
+    pub(super) n_classes: usize,
+    pub(super) seed: Seed,
+    pub(super) progress: &'a dyn Progress,
+}
+
+impl Task<'_> {
+    pub(super) fn losses(&self) -> Vec<OutcomeLoss> {
+        self.fitted.iter().map(|outcome| self.problem.losses[*outcome]).collect()
+    }
+
+    /// What the progress bar says while a fold is fitted.
+    pub(super) fn stage(&self, what: &str, fold: usize) -> String {
+        match self.folds.n_folds {
+            1 => what.to_owned(),
+            n_folds => format!("{what}, fold {} of {n_folds}", fold + 1),
+        }
+    }
+
+    /// Puts the predictions of a fold's rows in their places.
+    pub(super) fn place(&self, fold_rows: &[u32], values: &[f32], predicted: &mut [f32]) {
+        let width = self.fitted.len().max(1);
+        for (values, row) in values.chunks(width).zip(fold_rows) {
+            predicted[*row as usize * width..][..width].copy_from_slice(values);
+        }
+    }
 }
 
 /// [`fit_outcome`] for the plain case: squared loss for every outcome, nothing given, no extra rows. Gives
@@ -149,55 +167,6 @@ fn pooled_weight<'a>(problem: &OutcomeProblem<'a>) -> Option<Cow<'a, [f32]>> {
     let mut weight = of(problem.weight, problem.x.n_rows());
     weight.extend(of(extra.weight, extra.x.n_rows()));
     Some(Cow::Owned(weight))
-}
-
-/// What a Dragonnet's trunk predicts beside outcomes, and how many classes there are.
-fn policy_target(
-    problem: &OutcomeProblem<'_>,
-    params: &OutcomeParams,
-) -> Result<(Option<PolicyTarget>, usize)> {
-    if params.kind != OutcomeKind::Dragonnet || params.policy_weight == 0.0 {
-        return Ok((None, 0));
-    }
-    let Some(policy) = problem.policy else {
-        let error = Error::usage("the outcome model `dragonnet` needs the policy of each row");
-        return Err(error.hint("use `mlp`, or give a treatment column"));
-    };
-    let n_policies = policy.iter().max().map_or(0, |last| *last as usize + 1);
-    let classes = PolicyClasses::new(policy, problem.weight, n_policies, 1, MAX_CLASSES);
-    let mut class = classes.of_rows(policy);
-    let mut weight = problem.weight.map_or_else(|| vec![1.0; policy.len()], <[f32]>::to_vec);
-    let n_all = policy.len() + problem.extra.as_ref().map_or(0, |extra| extra.x.n_rows());
-    class.resize(n_all, 0);
-    weight.resize(n_all, 0.0);
-    debug_assert!(!class.contains(&NEVER_RUN));
-    Ok((Some(PolicyTarget { class, weight, factor: params.policy_weight }), classes.len()))
-}
-
-/// The extra rows that a fold's model may see, by their number in the pool.
-fn extra_rows(
-    problem: &OutcomeProblem<'_>,
-    extra: &ExtraRows<'_>,
-    folds: &Folds,
-    is_held: impl Fn(usize) -> bool,
-    fold: usize,
-) -> Vec<u32> {
-    let first = problem.x.n_rows() as u32;
-    let all = first..first + extra.x.n_rows() as u32;
-    let (Some(cluster), Some(extra_cluster)) = (problem.cluster, extra.cluster) else {
-        return all.collect();
-    };
-    let n_clusters = cluster.iter().max().map_or(0, |last| *last as usize + 1);
-    let mut is_barred = vec![false; n_clusters];
-    for (row, cluster) in cluster.iter().enumerate() {
-        let is_inside = folds.n_folds > 1 && folds.of_row[row] as usize == fold;
-        is_barred[*cluster as usize] |= is_inside || is_held(row);
-    }
-    let is_free = |row: &u32| {
-        let cluster = extra_cluster[(*row - first) as usize] as usize;
-        !is_barred.get(cluster).copied().unwrap_or(false)
-    };
-    all.filter(is_free).collect()
 }
 
 fn r2(problem: &OutcomeProblem<'_>, predicted: &[f32], outcome: usize) -> f64 {

@@ -38,12 +38,12 @@ pub(super) struct Pool<'a> {
 }
 
 impl Pool<'_> {
-    fn weight_of(&self, row: u32) -> f64 {
+    pub(super) fn weight_of(&self, row: u32) -> f64 {
         self.weight.as_ref().map_or(1.0, |weight| f64::from(weight[row as usize]))
     }
 
     /// Mean and deviation of an outcome over some rows.
-    fn scale(&self, rows: &[u32], outcome: usize, loss: OutcomeLoss, n_outcomes: usize) -> Scale {
+    pub(super) fn scale(&self, rows: &[u32], outcome: usize, loss: OutcomeLoss, n_outcomes: usize) -> Scale {
         if loss == OutcomeLoss::Logistic {
             return Scale { mean: 0.0, deviation: 1.0 };
         }

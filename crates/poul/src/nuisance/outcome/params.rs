@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::net::{AdamParams, Schedule};
+use crate::nuisance::boosted::BoostedParams;
 use crate::{Error, Result};
 
-/// The network that predicts outcomes.
+/// What predicts outcomes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutcomeKind {
@@ -19,6 +20,11 @@ pub enum OutcomeKind {
     /// idea: predicting the policy from the trunk keeps the features there that drive both assignment and outcome,
     /// which an outcome-only fit may drop when they matter little to the outcome.
     Dragonnet,
+    /// Boosted trees for each outcome.
+    Boosted,
+    /// For each outcome a ridge, a network as in `mlp`, boosted trees, or a convex combination of the three, by out-of-fold
+    /// loss. Needs at least two folds.
+    Auto,
 }
 
 /// What an outcome is fitted by.
@@ -36,7 +42,7 @@ pub enum OutcomeLoss {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OutcomeParams {
-    /// The network. Default `mlp`.
+    /// What predicts. Default `mlp`. All settings but `boosted` are those of networks.
     pub kind: OutcomeKind,
     /// Widths of the hidden layers; of the trunk, for `dragonnet`. Default 128, 64; at least one, each 1 to 65,536.
     pub hidden: Vec<usize>,
@@ -57,6 +63,8 @@ pub struct OutcomeParams {
     pub members: usize,
     /// How long to train. Default at most 40 epochs, patience 4; without patience no row is held out.
     pub schedule: Schedule,
+    /// How boosted trees are fitted, for `boosted` and `auto`.
+    pub boosted: BoostedParams,
 }
 
 impl Default for OutcomeParams {
@@ -72,6 +80,7 @@ impl Default for OutcomeParams {
             average: 0.995,
             members: 2,
             schedule: Schedule { epochs: 40, patience: 4, ..Schedule::default() },
+            boosted: BoostedParams::default(),
         }
     }
 }
@@ -96,6 +105,7 @@ impl OutcomeParams {
         check_members(self.members)?;
         self.schedule.check()?;
         self.adam().check()?;
+        self.boosted.check()?;
         Ok(ValidOutcomeParams(self))
     }
 

@@ -3,11 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::net::{Epoch, RowSource};
+use crate::nuisance::boosted::{Boosted, BoostedManifest};
 use crate::nuisance::ensemble::{Ensemble, FindTensor, Tensor, damaged};
 use crate::{Error, Result};
 
+use super::linear::Lines;
 use super::model::{OutcomeModel, Scale};
 use super::network::Shape;
+use super::params::OutcomeKind;
 
 /// The models of all folds.
 #[derive(Clone, Debug)]
@@ -16,7 +19,21 @@ pub struct OutcomeModels {
     /// The outcomes that have a model; the others are given by the user.
     pub(super) fitted: Vec<usize>,
     pub(super) shape: Shape,
-    pub(super) models: Vec<OutcomeModel>,
+    /// By fold; none where outcomes are predicted otherwise.
+    pub(super) networks: Vec<OutcomeModel>,
+    pub(super) boosted: Option<Boosted>,
+    pub(super) lines: Option<Lines>,
+    /// How much each counts where there may be several.
+    pub(super) blend: Option<Blend>,
+}
+
+/// The weights of models, by fitted outcome.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Blend {
+    pub(super) ridge: Vec<f32>,
+    pub(super) network: Vec<f32>,
+    pub(super) boosted: Vec<f32>,
 }
 
 /// Everything of [`OutcomeModels`] but the weights.
@@ -27,6 +44,13 @@ pub struct OutcomeManifest {
     fitted: Vec<usize>,
     shape: Shape,
     folds: Vec<FoldManifest>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    boosted: Option<BoostedManifest>,
+    /// Folds of the ridge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ridge: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    blend: Option<Blend>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,6 +63,17 @@ struct FoldManifest {
 }
 
 impl OutcomeModels {
+    /// Of these outcomes, without any model yet.
+    pub(super) fn new(n_outcomes: usize, fitted: &[usize], shape: Shape) -> Self {
+        let fitted = fitted.to_vec();
+        Self { n_outcomes, fitted, shape, networks: Vec::new(), boosted: None, lines: None, blend: None }
+    }
+
+    pub(super) fn of_kind(mut self, kind: OutcomeKind) -> Self {
+        self.shape.kind = kind;
+        self
+    }
+
     /// m(x) of new rows: the mean of the folds' models, row-major with one column per outcome.
     ///
     /// `given` has the user's own predictions for these rows, for every outcome that was given in training.
@@ -60,21 +95,39 @@ impl OutcomeModels {
             let column = predicted.iter_mut().skip(outcome).step_by(self.n_outcomes);
             column.zip(*values).for_each(|(predicted, value)| *predicted = *value);
         }
-        let share = 1.0 / self.models.len().max(1) as f32;
-        for model in &self.models {
-            let values = model.predict(x)?;
+        let mut add = |values: &[f32], share: f32, weights: Option<&[f32]>| {
             for (values, predicted) in values.chunks(n_fitted).zip(predicted.chunks_mut(self.n_outcomes)) {
-                for (value, outcome) in values.iter().zip(&self.fitted) {
-                    predicted[*outcome] += share * value;
+                for (place, (value, outcome)) in values.iter().zip(&self.fitted).enumerate() {
+                    predicted[*outcome] += share * weights.map_or(1.0, |weights| weights[place]) * value;
                 }
             }
+        };
+        let blend = self.blend.as_ref();
+        let share = 1.0 / self.networks.len().max(1) as f32;
+        for model in &self.networks {
+            add(&model.predict(x)?, share, blend.map(|own| own.network.as_slice()));
+        }
+        if let Some(boosted) = &self.boosted {
+            let folds: Vec<usize> = (0..boosted.folds.len()).collect();
+            add(&boosted.predict(&folds, x)?, 1.0, blend.map(|own| own.boosted.as_slice()));
+        }
+        if let Some(lines) = &self.lines {
+            let folds: Vec<usize> = (0..lines.n_folds()).collect();
+            add(&lines.predict(&folds, x)?, 1.0, blend.map(|own| own.ridge.as_slice()));
         }
         Ok(predicted)
     }
 
-    /// The model of each fold; none where every outcome was given.
+    /// The networks of each fold; none where every outcome was given, or is predicted otherwise.
     pub fn folds(&self) -> &[OutcomeModel] {
-        &self.models
+        &self.networks
+    }
+
+    /// How many boosted trees there are, by fold and fitted outcome; none where there are no boosted trees.
+    pub fn n_trees(&self) -> Vec<Vec<usize>> {
+        let of_fold =
+            |fold: &Vec<crate::nuisance::boosted::FoldTrees>| fold.iter().map(|own| own.n_trees()).collect();
+        self.boosted.iter().flat_map(|own| own.folds.iter().map(of_fold)).collect()
     }
 
     /// Everything but the weights.
@@ -89,35 +142,48 @@ impl OutcomeModels {
             n_outcomes: self.n_outcomes,
             fitted: self.fitted.clone(),
             shape: self.shape.clone(),
-            folds: self.models.iter().map(fold).collect(),
+            folds: self.networks.iter().map(fold).collect(),
+            boosted: self.boosted.as_ref().map(Boosted::manifest),
+            ridge: self.lines.as_ref().map(Lines::n_folds),
+            blend: self.blend.clone(),
         }
     }
 
-    /// The weights, named `m.<fold>.<member>.<matrix>`.
+    /// The weights, named `m.<fold>.<member>.<matrix>`; those of boosted trees begin with `m.boosted`, those of ridges
+    /// with `m.ridge`.
     pub fn tensors(&self) -> Vec<Tensor<'_>> {
-        let models = self.models.iter().enumerate();
-        models.flat_map(|(fold, model)| model.ensemble.tensors(&format!("m.{fold}"))).collect()
+        let models = self.networks.iter().enumerate();
+        let networks = models.flat_map(|(fold, model)| model.ensemble.tensors(&format!("m.{fold}")));
+        let boosted = self.boosted.iter().flat_map(|own| own.tensors("m.boosted"));
+        let lines = self.lines.iter().flat_map(|own| own.tensors("m.ridge"));
+        networks.chain(boosted).chain(lines).collect()
     }
 
     /// The models that [`manifest`](Self::manifest) and [`tensors`](Self::tensors) came from.
     pub fn from_parts(manifest: &OutcomeManifest, find: &FindTensor<'_>) -> Result<Self> {
-        let OutcomeManifest { n_outcomes, fitted, shape, folds } = manifest;
+        let OutcomeManifest { n_outcomes, fitted, shape, folds, boosted, ridge, blend } = manifest;
         let is_ordered = fitted.windows(2).all(|pair| pair[0] < pair[1]);
+        let has_model = !folds.is_empty() || boosted.is_some() || ridge.is_some();
+        let of_outcomes = |blend: &Blend| {
+            [&blend.ridge, &blend.network, &blend.boosted].iter().all(|weights| weights.len() == fitted.len())
+        };
         let is_whole = is_ordered
             && fitted.len() == shape.losses.len()
             && fitted.iter().all(|outcome| outcome < n_outcomes)
-            && fitted.is_empty() == folds.is_empty();
+            && fitted.is_empty() != has_model
+            && blend.as_ref().is_none_or(of_outcomes);
         if !is_whole {
             return Err(damaged("the outcome model's parts do not fit together".to_owned()));
         }
-        let mut models = Vec::with_capacity(folds.len());
+        let mut models = Self::new(*n_outcomes, fitted, shape.clone());
+        models.blend = blend.clone();
         for (fold, part) in folds.iter().enumerate() {
             if part.scales.len() != fitted.len() {
                 return Err(damaged(format!("the outcome model of fold {fold} lacks a scale")));
             }
             let (net, layout) = shape.build()?;
             let ensemble = Ensemble::from_parts(layout, part.n_members, &format!("m.{fold}"), find)?;
-            models.push(OutcomeModel {
+            models.networks.push(OutcomeModel {
                 net,
                 ensemble,
                 scales: part.scales.clone(),
@@ -125,6 +191,17 @@ impl OutcomeModels {
                 best: part.best,
             });
         }
-        Ok(Self { n_outcomes: *n_outcomes, fitted: fitted.clone(), shape: shape.clone(), models })
+        if let Some(boosted) = boosted {
+            let boosted = Boosted::from_parts(boosted, &vec![1; fitted.len()], "m.boosted", find)?;
+            if boosted.cuts.n_features() != shape.n_features {
+                return Err(damaged("the boosted trees are of other features".to_owned()));
+            }
+            models.boosted = Some(boosted);
+        }
+        if let Some(n_folds) = ridge {
+            let n_features = shape.n_features;
+            models.lines = Some(Lines::from_parts(*n_folds, &shape.losses, n_features, "m.ridge", find)?);
+        }
+        Ok(models)
     }
 }

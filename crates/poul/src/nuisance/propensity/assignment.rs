@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::net::RowSource;
-use crate::nuisance::Folds;
 use crate::nuisance::outcome::problem::check_weights;
+use crate::nuisance::{Folds, NuisanceChoice};
 use crate::{Error, Progress, Result, Seed};
 
 use super::Propensity;
@@ -45,7 +45,7 @@ pub enum AssignmentDesign<'a> {
         /// The probabilities as they were designed.
         table: Option<&'a StratumTable>,
     },
-    /// By rules that follow x: a softmax network, cross-fitted and clipped.
+    /// By rules that follow x: a model of the policy, cross-fitted and clipped.
     Observational {
         /// Encoded features.
         x: &'a dyn RowSource,
@@ -63,8 +63,10 @@ pub struct PropensityFit {
     pub propensity: Propensity,
     /// Clipping and overlap.
     pub report: PropensityReport,
-    /// The networks, for new rows, in the observational design.
+    /// The models, for new rows, in the observational design.
     pub models: Option<PropensityModels>,
+    /// What [`PropensityKind::Auto`](super::PropensityKind::Auto) chose.
+    pub choice: Option<NuisanceChoice>,
 }
 
 /// The propensity of the rows under a design.
@@ -95,7 +97,7 @@ pub fn fit_propensity(
         AssignmentDesign::Columns(columns) => Propensity::from_columns(columns, assignment)?,
     };
     let report = PropensityReport::new(&propensity, assignment, Clipped::default());
-    Ok(PropensityFit { propensity, report, models: None })
+    Ok(PropensityFit { propensity, report, models: None, choice: None })
 }
 
 impl<'a> Assignment<'a> {

@@ -1,10 +1,11 @@
 //! The propensity π(t | x): the probability that a row was given each policy (Sec. 2.2 of the paper).
 //!
 //! [`fit_propensity`] turns what is known of the assignment ([`AssignmentDesign`]) into a [`Propensity`]: shares where
-//! it was random, a table by stratum where it was random within strata, a cross-fitted softmax network where nobody
-//! randomised, or the user's own columns.
+//! it was random, a table by stratum where it was random within strata, a cross-fitted softmax network or boosted trees where
+//! nobody randomised, or the user's own columns.
 
 mod assignment;
+mod boosted;
 mod clip;
 mod columns;
 mod cross_fit;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 
 pub use assignment::{Assignment, AssignmentDesign, PropensityFit, fit_propensity};
 pub use columns::PropensityColumn;
-pub use params::{PropensityParams, ValidPropensityParams};
+pub use params::{PropensityKind, PropensityParams, ValidPropensityParams};
 pub use report::{AbsentPolicies, PolicyOverlap, PropensityReport};
 pub use stored::{PropensityManifest, PropensityModels};
 pub use stratum_table::StratumTable;

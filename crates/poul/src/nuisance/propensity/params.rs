@@ -1,15 +1,31 @@
-//! Settings of the softmax propensity network.
+//! Settings of the propensity model.
 
 use serde::{Deserialize, Serialize};
 
 use crate::net::{AdamParams, Schedule};
+use crate::nuisance::boosted::BoostedParams;
 use crate::nuisance::outcome::params::{MAX_WIDTH, check_dropout, check_members, check_widths};
 use crate::{Error, Result};
 
-/// Settings of the propensity network for observational data.
+/// What predicts the policy of a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PropensityKind {
+    /// A softmax network.
+    #[default]
+    Network,
+    /// Boosted trees, for at most 64 classes: beyond, the rarer policies share one.
+    Boosted,
+    /// The network, boosted trees, or a mixture of both, by out-of-fold log loss. Needs at least two folds.
+    Auto,
+}
+
+/// Settings of the propensity model for observational data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PropensityParams {
+    /// What predicts. Default `network`.
+    pub kind: PropensityKind,
     /// Widths of the hidden layers beside the linear part; none: multinomial logistic regression. Default 64, 32;
     /// each 1 to 65,536.
     pub hidden: Vec<usize>,
@@ -35,11 +51,14 @@ pub struct PropensityParams {
     pub max_classes: usize,
     /// How long to train. Default at most 40 epochs, patience 4.
     pub schedule: Schedule,
+    /// How boosted trees are fitted, for `boosted` and `auto`.
+    pub boosted: BoostedParams,
 }
 
 impl Default for PropensityParams {
     fn default() -> Self {
         Self {
+            kind: PropensityKind::Network,
             hidden: vec![64, 32],
             dropout: 0.1,
             learning_rate: 4e-3,
@@ -50,6 +69,7 @@ impl Default for PropensityParams {
             min_rows: 20,
             max_classes: 512,
             schedule: Schedule { epochs: 40, patience: 4, ..Schedule::default() },
+            boosted: BoostedParams::default(),
         }
     }
 }
@@ -76,6 +96,7 @@ impl PropensityParams {
         }
         self.schedule.check()?;
         self.adam().check()?;
+        self.boosted.check()?;
         Ok(ValidPropensityParams(self))
     }
 

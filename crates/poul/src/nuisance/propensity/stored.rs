@@ -5,22 +5,36 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::net::{Epoch, RowSource};
+use crate::nuisance::boosted::{Boosted, BoostedManifest};
 use crate::nuisance::classes::{NEVER_RUN, PolicyClasses};
 use crate::nuisance::ensemble::{Ensemble, FindTensor, Tensor, damaged};
 use crate::{Error, Result};
 
 use super::Propensity;
+use super::boosted::BoostedPropensity;
 use super::clip::clip;
 use super::cross_fit::FoldModel;
 use super::network::Shape;
 
-/// The softmax networks of all folds.
+/// The models of all folds.
 #[derive(Clone, Debug)]
 pub struct PropensityModels {
     pub(super) shape: Shape,
     pub(super) classes: PolicyClasses,
     pub(super) floors: Vec<f32>,
+    /// The networks, by fold; none where trees predict alone.
     pub(super) models: Vec<FoldModel>,
+    pub(super) boosted: Option<BoostedPropensity>,
+    /// How much each counts where there may be both.
+    pub(super) blend: Option<Blend>,
+}
+
+/// The weights of networks and trees.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Blend {
+    pub(super) network: f32,
+    pub(super) boosted: f32,
 }
 
 /// Everything of [`PropensityModels`] but the weights.
@@ -31,6 +45,17 @@ pub struct PropensityManifest {
     classes: PolicyClasses,
     floors: Vec<f32>,
     folds: Vec<FoldManifest>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    boosted: Option<BoostedPart>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    blend: Option<Blend>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BoostedPart {
+    trees: BoostedManifest,
+    absent: Vec<Vec<u32>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,8 +81,18 @@ impl PropensityModels {
             let probabilities = model.predict(x, &self.classes)?;
             mean.iter_mut().zip(probabilities).for_each(|(mean, probability)| *mean += probability);
         }
-        let n_models = self.models.len() as f32;
+        let n_models = self.models.len().max(1) as f32;
         mean.iter_mut().for_each(|mean| *mean /= n_models);
+        if let Some(boosted) = &self.boosted {
+            let blend = self.blend.unwrap_or(Blend { network: 0.0, boosted: 1.0 });
+            mean.iter_mut().for_each(|mean| *mean *= blend.network);
+            let n_folds = boosted.absent.len();
+            let share = blend.boosted / n_folds as f32;
+            for fold in 0..n_folds {
+                let probabilities = boosted.predict(fold, x, &self.classes.shares)?;
+                mean.iter_mut().zip(probabilities).for_each(|(mean, own)| *mean += share * own);
+            }
+        }
         let mut table = vec![0.0; x.n_rows() * n_policies];
         for (classes, policies) in mean.chunks(n_classes).zip(table.chunks_mut(n_policies)) {
             self.classes.expand(classes, policies);
@@ -85,21 +120,28 @@ impl PropensityModels {
             classes: self.classes.clone(),
             floors: self.floors.clone(),
             folds: self.models.iter().map(fold).collect(),
+            boosted: self
+                .boosted
+                .as_ref()
+                .map(|own| BoostedPart { trees: own.boosted.manifest(), absent: own.absent.clone() }),
+            blend: self.blend,
         }
     }
 
-    /// The weights, named `pi.<fold>.<member>.<matrix>`.
+    /// The weights, named `pi.<fold>.<member>.<matrix>`; those of boosted trees begin with `pi.boosted`.
     pub fn tensors(&self) -> Vec<Tensor<'_>> {
         let models = self.models.iter().enumerate();
-        models.flat_map(|(fold, model)| model.ensemble.tensors(&format!("pi.{fold}"))).collect()
+        let networks = models.flat_map(|(fold, model)| model.ensemble.tensors(&format!("pi.{fold}")));
+        let boosted = self.boosted.iter().flat_map(|own| own.boosted.tensors("pi.boosted"));
+        networks.chain(boosted).collect()
     }
 
     /// The models that [`manifest`](Self::manifest) and [`tensors`](Self::tensors) came from.
     pub fn from_parts(manifest: &PropensityManifest, find: &FindTensor<'_>) -> Result<Self> {
-        let PropensityManifest { shape, classes, floors, folds } = manifest;
+        let PropensityManifest { shape, classes, floors, folds, boosted, blend } = manifest;
         let n_classes = classes.len();
         let is_class = |class: &u32| (*class as usize) < n_classes;
-        let is_whole = !folds.is_empty()
+        let is_whole = (!folds.is_empty() || boosted.is_some())
             && n_classes > 0
             && shape.n_classes == n_classes
             && !floors.is_empty()
@@ -123,7 +165,19 @@ impl PropensityModels {
                 best: part.best,
             });
         }
+        let of_trees = |part: &BoostedPart| -> Result<BoostedPropensity> {
+            let n_outputs = [BoostedPropensity::n_outputs(n_classes)];
+            let trees = Boosted::from_parts(&part.trees, &n_outputs, "pi.boosted", find)?;
+            let is_whole = trees.cuts.n_features() == shape.n_features
+                && trees.folds.len() == part.absent.len()
+                && part.absent.iter().flatten().all(is_class);
+            match is_whole {
+                true => Ok(BoostedPropensity { boosted: trees, absent: part.absent.clone() }),
+                false => Err(damaged("the propensity trees' parts do not fit together".to_owned())),
+            }
+        };
+        let boosted = boosted.as_ref().map(of_trees).transpose()?;
         let (shape, classes, floors) = (shape.clone(), classes.clone(), floors.clone());
-        Ok(Self { shape, classes, floors, models })
+        Ok(Self { shape, classes, floors, models, boosted, blend: *blend })
     }
 }

@@ -4,7 +4,7 @@
 //! ones move to their own least, and one that would turn negative on the way is bound again. Every full step lowers the
 //! objective, so that no set comes twice.
 
-use crate::stats::{Cholesky, dot};
+use super::cholesky::{Cholesky, dot};
 
 /// What makes H strictly convex, in units of its mean diagonal: members that say the same share their weight.
 const RIDGE: f64 = 1e-10;
@@ -12,7 +12,7 @@ const RIDGE: f64 = 1e-10;
 const TOLERANCE: f64 = 1e-12;
 
 /// The weights; H is n × n, symmetric and positive semidefinite, row after row.
-pub(super) fn least_on_simplex(hessian: &[f64], linear: &[f64]) -> Vec<f64> {
+pub(crate) fn least_on_simplex(hessian: &[f64], linear: &[f64]) -> Vec<f64> {
     let n = linear.len();
     let mean: f64 = (0..n).map(|k| hessian[k * n + k]).sum::<f64>() / n.max(1) as f64;
     let ridge = (RIDGE * mean).max(f64::MIN_POSITIVE.sqrt());

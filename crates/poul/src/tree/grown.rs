@@ -1,14 +1,12 @@
 //! A grown tree as flat arrays: nodes in preorder, so that a left child follows its parent, and numbers of leaves.
 
-use super::bins::MISSING;
-use crate::effect::{Tensor, Tensors};
-use crate::{Error, Result};
+use super::cuts::MISSING;
 
 const LEAF: u32 = u32::MAX;
 /// Numbers up to here are exact in the 32-bit floats of a model file.
-pub(super) const MOST_NODES: usize = 1 << 24;
+pub(crate) const MOST_NODES: usize = 1 << 24;
 /// A split is stored as feature · 512 + bin · 2 + missing, which must be exact too.
-pub(super) const MOST_FEATURES: usize = MOST_NODES >> 9;
+pub(crate) const MOST_FEATURES: usize = MOST_NODES >> 9;
 /// Rows that walk down a tree side by side: their loads overlap.
 const LANES: usize = 8;
 
@@ -23,47 +21,47 @@ struct Node {
 
 /// A tree.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Tree {
+pub(crate) struct Tree {
     nodes: Vec<Node>,
     /// What leaves keep, one after the other.
-    pub(super) leaves: Vec<f32>,
+    pub(crate) leaves: Vec<f32>,
 }
 
 impl Tree {
-    pub(super) fn n_nodes(&self) -> usize {
+    pub(crate) fn n_nodes(&self) -> usize {
         self.nodes.len()
     }
 
     /// Gives back room that growing left over.
-    pub(super) fn shrink(&mut self) {
+    pub(crate) fn shrink(&mut self) {
         self.nodes.shrink_to_fit();
         self.leaves.shrink_to_fit();
     }
 
     #[cfg(test)]
-    pub(super) fn same_splits(&self, other: &Self) -> bool {
+    pub(crate) fn same_splits(&self, other: &Self) -> bool {
         self.nodes == other.nodes
     }
 
     /// Adds a split, whose left child must be added next; returns its number.
-    pub(super) fn push_split(&mut self, feature: u32, bin: u8, missing_left: bool) -> usize {
+    pub(crate) fn push_split(&mut self, feature: u32, bin: u8, missing_left: bool) -> usize {
         let split = (feature << 9) | (u32::from(bin) << 1) | u32::from(missing_left);
         self.nodes.push(Node { split, right: 0 });
         self.nodes.len() - 1
     }
 
     /// Adds the leaf with this number.
-    pub(super) fn push_leaf(&mut self, number: usize) {
+    pub(crate) fn push_leaf(&mut self, number: usize) {
         self.nodes.push(Node { split: LEAF, right: number as u32 });
     }
 
     /// The node added next is the right child of `parent`.
-    pub(super) fn next_is_right_of(&mut self, parent: usize) {
+    pub(crate) fn next_is_right_of(&mut self, parent: usize) {
         self.nodes[parent].right = self.nodes.len() as u32;
     }
 
     /// The leaf of each row; rows are bins of `n_features`, one row after the other.
-    pub(super) fn leaves_of(&self, rows: &[u8], n_features: usize, out: &mut [u32]) {
+    pub(crate) fn leaves_of(&self, rows: &[u8], n_features: usize, out: &mut [u32]) {
         for (rows, out) in rows.chunks(LANES * n_features).zip(out.chunks_mut(LANES)) {
             let mut at = [0_u32; LANES];
             loop {
@@ -100,59 +98,69 @@ impl Tree {
     }
 }
 
-/// Trees as a model file keeps them.
-pub(super) fn tensors(name: &str, trees: &[Tree], width: usize) -> Vec<Tensor<'static>> {
-    let nodes = || trees.iter().flat_map(|tree| &tree.nodes);
-    let splits: Vec<f32> =
-        nodes().map(|node| if node.split == LEAF { -1.0 } else { node.split as f32 }).collect();
-    let rights: Vec<f32> = nodes().map(|node| node.right as f32).collect();
-    let n_nodes: Vec<f32> = trees.iter().map(|tree| tree.nodes.len() as f32).collect();
-    let mut leaves = Vec::with_capacity(trees.iter().map(|tree| tree.leaves.len()).sum());
-    trees.iter().for_each(|tree| leaves.extend_from_slice(&tree.leaves));
-    vec![
-        Tensor::new(format!("{name}.nodes_of_tree"), &[n_nodes.len()], n_nodes),
-        Tensor::new(format!("{name}.split"), &[splits.len()], splits),
-        Tensor::new(format!("{name}.right"), &[rights.len()], rights),
-        Tensor::new(format!("{name}.leaf"), &[leaves.len() / width, width], leaves),
-    ]
+/// Trees as a model file keeps them: whole numbers that 32-bit floats hold exactly, and what leaves keep.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct TreeParts {
+    pub(crate) nodes_of_tree: Vec<f32>,
+    /// Of every node, tree after tree; −1 in a leaf.
+    pub(crate) split: Vec<f32>,
+    pub(crate) right: Vec<f32>,
+    pub(crate) leaf: Vec<f32>,
 }
 
-/// Reads trees back whose leaves have `width` numbers.
-pub(super) fn load(
-    name: &str,
-    (n_trees, n_features, width): (usize, usize, usize),
-    tensors: &mut Tensors,
-) -> Result<Vec<Tree>> {
-    let damaged = || {
-        let error = Error::input("the parts of a tree contradict each other").at(format!("forest `{name}`"));
-        error.hint("the file is damaged: fit again")
-    };
-    let n_nodes = tensors.take(&format!("{name}.nodes_of_tree"), &[n_trees])?;
-    let n_nodes: Vec<usize> = n_nodes.iter().map(|n| *n as usize).collect();
-    let total = n_nodes.iter().sum::<usize>();
-    let splits = tensors.take(&format!("{name}.split"), &[total])?;
-    let rights = tensors.take(&format!("{name}.right"), &[total])?;
-    let n_leaves = splits.iter().filter(|split| **split < 0.0).count();
-    let leaves = tensors.take(&format!("{name}.leaf"), &[n_leaves, width])?;
-    let (mut at, mut leaf) = (0, 0);
-    let mut trees = Vec::with_capacity(n_trees);
-    for n_nodes in n_nodes {
-        let of_tree = at..at + n_nodes;
-        let node = |(split, right): (&f32, &f32)| {
-            let split = if *split < 0.0 { LEAF } else { *split as u32 };
-            Node { split, right: *right as u32 }
-        };
-        let nodes: Vec<Node> = splits[of_tree.clone()].iter().zip(&rights[of_tree]).map(node).collect();
-        let n_leaves = nodes.iter().filter(|node| node.split == LEAF).count();
-        let tree = Tree { nodes, leaves: leaves[leaf * width..][..n_leaves * width].to_vec() };
-        if !tree.is_sound(n_features, n_leaves) {
-            return Err(damaged());
+impl TreeParts {
+    pub(crate) fn new(trees: &[Tree]) -> Self {
+        let nodes = || trees.iter().flat_map(|tree| &tree.nodes);
+        let mut leaf = Vec::with_capacity(trees.iter().map(|tree| tree.leaves.len()).sum());
+        trees.iter().for_each(|tree| leaf.extend_from_slice(&tree.leaves));
+        Self {
+            nodes_of_tree: trees.iter().map(|tree| tree.nodes.len() as f32).collect(),
+            split: nodes().map(|node| if node.split == LEAF { -1.0 } else { node.split as f32 }).collect(),
+            right: nodes().map(|node| node.right as f32).collect(),
+            leaf,
         }
-        trees.push(tree);
-        at += n_nodes;
-        leaf += n_leaves;
     }
-    Ok(trees)
+
+    /// How many nodes there are, by `nodes_of_tree`.
+    pub(crate) fn n_nodes(nodes_of_tree: &[f32]) -> usize {
+        nodes_of_tree.iter().map(|n| *n as usize).fold(0, usize::saturating_add)
+    }
+
+    /// How many leaves there are, by `split`.
+    pub(crate) fn n_leaves(split: &[f32]) -> usize {
+        split.iter().filter(|split| **split < 0.0).count()
+    }
+
+    /// The trees, whose leaves have `width` numbers; none where parts contradict each other.
+    pub(crate) fn trees(&self, n_features: usize, width: usize) -> Option<Vec<Tree>> {
+        let Self { nodes_of_tree, split, right, leaf } = self;
+        let fits = Self::n_nodes(nodes_of_tree) == split.len()
+            && right.len() == split.len()
+            && leaf.len() == Self::n_leaves(split) * width;
+        if !fits {
+            return None;
+        }
+        let (mut at, mut first_leaf) = (0, 0);
+        let mut trees = Vec::with_capacity(nodes_of_tree.len());
+        for n_nodes in nodes_of_tree {
+            let of_tree = at..at + *n_nodes as usize;
+            let node = |(split, right): (&f32, &f32)| {
+                let split = if *split < 0.0 { LEAF } else { *split as u32 };
+                Node { split, right: *right as u32 }
+            };
+            let nodes: Vec<Node> =
+                split[of_tree.clone()].iter().zip(&right[of_tree.clone()]).map(node).collect();
+            let n_leaves = nodes.iter().filter(|node| node.split == LEAF).count();
+            let tree = Tree { nodes, leaves: leaf[first_leaf * width..][..n_leaves * width].to_vec() };
+            if !tree.is_sound(n_features, n_leaves) {
+                return None;
+            }
+            trees.push(tree);
+            at = of_tree.end;
+            first_leaf += n_leaves;
+        }
+        Some(trees)
+    }
 }
 
 #[cfg(test)]
@@ -186,23 +194,19 @@ mod tests {
     #[test]
     fn trees_survive_storage_and_damage_is_told() {
         let trees = vec![tree(), tree()];
-        let stored = |change: &str, to: f32| {
-            let mut stored = Tensors::default();
-            for tensor in tensors("f", &trees, 1) {
-                let mut values = tensor.values.to_vec();
-                if tensor.name == change {
-                    values[0] = to;
-                }
-                stored.insert(tensor.name, tensor.shape, values);
-            }
-            load("f", (2, 2, 1), &mut stored)
-        };
-        assert_eq!(stored("", 0.0).unwrap(), trees);
+        let parts = TreeParts::new(&trees);
+        assert_eq!(parts.trees(2, 1).unwrap(), trees);
         // A right child beyond the end, before its parent, an unknown feature, a tree that ends early.
-        for (change, to) in
-            [("f.right", 5.0), ("f.right", 0.0), ("f.split", 1024.0), ("f.nodes_of_tree", 4.0)]
-        {
-            assert!(stored(change, to).is_err(), "{change}");
+        let damages: [fn(&mut TreeParts); 4] = [
+            |parts| parts.right[0] = 5.0,
+            |parts| parts.right[0] = 0.0,
+            |parts| parts.split[0] = 1024.0,
+            |parts| parts.nodes_of_tree[0] = 4.0,
+        ];
+        for damage in damages {
+            let mut parts = parts.clone();
+            damage(&mut parts);
+            assert!(parts.trees(2, 1).is_none(), "{parts:?}");
         }
     }
 }
