@@ -7,7 +7,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 #[derive(ClapArgs, Default)]
 #[command(next_help_heading = "Outcome model and propensity")]
 pub(crate) struct NuisanceArgs {
-    /// What predicts outcomes, and the policy in an observational design: `outcome_model` under [model] [default: mlp]
+    /// What predicts outcomes: `outcome_model` under [model] [default: mlp]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) outcome_model: Option<OutcomeModel>,
     /// Rows without a treatment, for the outcome model alone; the same features and outcomes (repeatable)
@@ -29,7 +29,7 @@ pub(crate) enum OutcomeModel {
     Dragonnet,
     /// Boosted trees for each outcome
     Boosted,
-    /// The best of ridge, network and boosted trees for each outcome, or their stack, by out-of-fold loss
+    /// The best of ridge, network, boosted trees or a stack, by out-of-fold loss
     Auto,
 }
 

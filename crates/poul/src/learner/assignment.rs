@@ -19,9 +19,9 @@ pub(super) struct AssignmentFit {
 
 enum Known {
     /// π(t | x).
-    Policies(PropensityFit),
+    Policies(Box<PropensityFit>),
     /// π(t | x), and the expected mixture that follows.
-    Both(PropensityFit, ExpectedMixtures),
+    Both(Box<PropensityFit>, ExpectedMixtures),
     /// E[α_T | x] alone.
     Mixtures(ExpectedMixtures),
 }
@@ -45,7 +45,7 @@ impl AssignmentFit {
             let mixtures = ExpectedMixtures::fit(data, mixtures, weight, folds, seed, progress)?;
             return Ok(Self { known: Known::Mixtures(mixtures), centring });
         }
-        let fit = fit_pi(data, weight, folds, &propensity_params(params)?, seed, progress)?;
+        let fit = Box::new(fit_pi(data, weight, folds, &propensity_params(params)?, seed, progress)?);
         if centring != Centring::Mixture {
             return Ok(Self { known: Known::Policies(fit), centring });
         }

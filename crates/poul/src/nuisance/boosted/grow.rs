@@ -335,7 +335,7 @@ mod tests {
     fn rows_are_parted_in_order_however_many() {
         for n_rows in [0, 5, PART_ROWS, 3 * PART_ROWS + 17] {
             let mut rows: Vec<u32> = (0..n_rows as u32).map(|row| 2 * row).collect();
-            let goes_left = |row: u32| row.wrapping_mul(2_654_435_761) % 3 == 0;
+            let goes_left = |row: u32| row.wrapping_mul(2_654_435_761).is_multiple_of(3);
             let (left, right): (Vec<u32>, Vec<u32>) = rows.iter().copied().partition(|row| goes_left(*row));
             let n_left = partition(&mut rows, &mut vec![9; 3], &goes_left);
             assert_eq!(n_left, left.len());

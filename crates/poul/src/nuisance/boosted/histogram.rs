@@ -119,7 +119,7 @@ mod tests {
     fn bins_hold_the_sums_of_their_rows() {
         // More rows than a block, a feature with missing values, one that is constant.
         let n_rows = BLOCK_ROWS + 777;
-        let value = |row: usize| if row % 7 == 0 { f32::NAN } else { (row % 5) as f32 };
+        let value = |row: usize| if row.is_multiple_of(7) { f32::NAN } else { (row % 5) as f32 };
         let x: Vec<f32> = (0..n_rows).flat_map(|row| [value(row), 3.0]).collect();
         let x = DenseRows::new(&x, 2).unwrap();
         let all: Vec<u32> = (0..n_rows as u32).collect();
@@ -135,7 +135,7 @@ mod tests {
             let mut expected = vec![[0.0; 2]; 8];
             for row in rows {
                 let row = *row as usize;
-                let slot = if row % 7 == 0 { 5 } else { row % 5 };
+                let slot = if row.is_multiple_of(7) { 5 } else { row % 5 };
                 let own = [(row % 11) as f64 - 5.0, (row % 3) as f64];
                 add(&mut expected[slot], own);
                 add(&mut expected[6], own);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::net::{Epoch, RowSource};
-use crate::nuisance::boosted::{Boosted, BoostedManifest};
+use crate::nuisance::boosted::{Boosted, BoostedManifest, FoldTrees};
 use crate::nuisance::ensemble::{Ensemble, FindTensor, Tensor, damaged};
 use crate::{Error, Result};
 
@@ -125,8 +125,7 @@ impl OutcomeModels {
 
     /// How many boosted trees there are, by fold and fitted outcome; none where there are no boosted trees.
     pub fn n_trees(&self) -> Vec<Vec<usize>> {
-        let of_fold =
-            |fold: &Vec<crate::nuisance::boosted::FoldTrees>| fold.iter().map(|own| own.n_trees()).collect();
+        let of_fold = |fold: &Vec<FoldTrees>| fold.iter().map(FoldTrees::n_trees).collect();
         self.boosted.iter().flat_map(|own| own.folds.iter().map(of_fold)).collect()
     }
 
