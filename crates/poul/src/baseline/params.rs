@@ -85,7 +85,7 @@ impl TrainingParams {
 }
 
 /// How networks are learned after a first stage.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct FoldedTrainingParams {
     /// The networks, in both stages.
@@ -93,12 +93,6 @@ pub(super) struct FoldedTrainingParams {
     pub(super) network: TrainingParams,
     /// Folds of cross-fitting. Default 0: 6 up to 5,000 rows, 3 beyond; at most 100; 1 fits the first stage on all rows.
     pub(super) folds: usize,
-}
-
-impl Default for FoldedTrainingParams {
-    fn default() -> Self {
-        Self { network: TrainingParams::default(), folds: 0 }
-    }
 }
 
 impl FoldedTrainingParams {

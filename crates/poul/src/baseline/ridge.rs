@@ -25,17 +25,11 @@ const BLOCK_ROWS: usize = 4096;
 const MAX_STEPS: usize = 100;
 
 /// `[training]` of the learner.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct RidgeParams {
     /// Folds of cross-fitting of the outcome model. Default 0: 6 up to 5,000 rows, 3 beyond.
     folds: usize,
-}
-
-impl Default for RidgeParams {
-    fn default() -> Self {
-        Self { folds: 0 }
-    }
 }
 
 /// There is nothing to set.
