@@ -8,7 +8,8 @@
 //! are E[p̄p̄ᵀ]⁻¹E[p·r], where the first needs no outcome and is taken from rows that members may have seen.
 //! Slopes are themselves noisy where effects are small, so both have a normal prior: that of p₀ says that effects are
 //! right; that of p₁ lies around zero, as wide as the rows bear out (see `slope_posterior`). Where effects are plain it is
-//! wide and does not matter; where rows cannot tell what sets them apart from noise, a fifth of it is kept at most.
+//! wide and does not matter; where rows cannot tell what sets them apart from noise, next to nothing of it is kept: just so
+//! much that rows stay ranked.
 //!
 //! The first slope is used only where nothing better is known of averages: see `anchor`.
 //!
@@ -27,9 +28,6 @@ use crate::nuisance::SomeRows;
 
 /// What is known of each slope beforehand.
 const PRIORS: [SlopePrior; 2] = [SlopePrior::Known(1.0, 0.5), SlopePrior::Found];
-/// What is known of the second where rows do not tell it from zero. A fifth of what sets rows apart adds 4 % of its variance
-/// where it is noise, and explains 36 % of it where it is right.
-const DOUBTFUL: SlopePrior = SlopePrior::Known(0.2, 0.2);
 /// Slopes beyond these are a sign of something else than size.
 const LEAST: [f64; 2] = [0.0, 0.02];
 const MOST: f64 = 3.0;
@@ -77,22 +75,23 @@ pub(super) fn calibrate(
         return Ok(Calibration { slopes: Vec::new(), deviations: None });
     }
     let n_outcomes = training.network.g.len();
-    let mut held_out: Vec<Witness> = (0..n_outcomes).map(|_| Witness::new(n_outcomes)).collect();
+    let mut held_out: Vec<SlopeEvidence> =
+        (0..n_outcomes).map(|_| SlopeEvidence::new(1 + n_outcomes)).collect();
     let mut of_mean = held_out.clone();
     let mut deviations = Deviations::new(x.n_rows(), n_outcomes);
     for (weights, rows) in members.iter().zip(&validation.rows).filter(|(_, rows)| !rows.is_empty()) {
         let parts = Parts::of(training, layout, &[weights], x, rows)?;
         let each = held_out.iter_mut().enumerate();
-        each.for_each(|(outcome, own)| own.add(training, rows, &parts, outcome));
+        each.for_each(|(outcome, own)| add(own, training, rows, &parts, outcome));
         deviations.add(rows, parts.whole.iter().zip(&parts.average).map(|(whole, average)| whole - average));
     }
     if members.len() > 1 {
         let all: Vec<&Vec<f32>> = members.iter().collect();
         let parts = Parts::of(training, layout, &all, x, &validation.spread)?;
         let each = of_mean.iter_mut().enumerate();
-        each.for_each(|(outcome, own)| own.add(training, &validation.spread, &parts, outcome));
+        each.for_each(|(outcome, own)| add(own, training, &validation.spread, &parts, outcome));
     }
-    let of = |(outcome, (own, of_mean)): (usize, (&Witness, &Witness))| {
+    let of = |(outcome, (own, of_mean)): (usize, (&SlopeEvidence, &SlopeEvidence))| {
         let of_mean = (members.len() > 1).then_some(of_mean);
         Slopes::new(own, of_mean, outcome, is_shared && n_outcomes > 1)
     };
@@ -126,70 +125,64 @@ impl Parts {
     }
 }
 
-/// What rows say of the slopes of one outcome: by its own predictions, and by those of all outcomes.
-#[derive(Clone)]
-struct Witness {
-    own: SlopeEvidence,
-    all: SlopeEvidence,
-}
-
-impl Witness {
-    fn new(n_outcomes: usize) -> Self {
-        Self { own: SlopeEvidence::new(2), all: SlopeEvidence::new(1 + n_outcomes) }
-    }
-
-    fn add(&mut self, training: &Training<'_>, rows: &[u32], predicted: &Parts, outcome: usize) {
-        let n_outcomes = training.network.g.len();
-        let mut parts = vec![0.0; 1 + n_outcomes];
-        for (i, row) in rows.iter().enumerate() {
-            let at = *row as usize * n_outcomes + outcome;
-            let of_row = i * n_outcomes..(i + 1) * n_outcomes;
-            let (whole, average) = (&predicted.whole[of_row.clone()], &predicted.average[of_row]);
-            let p = whole[outcome];
-            let weight = training.weight.map_or(1.0, |weight| f64::from(weight[*row as usize]));
-            let (error, curvature) = match training.target {
-                Target::Residual(residual) => (f64::from(residual[at]) - p, 1.0),
-                Target::Binary { outcome, logit } => {
-                    let chance = 1.0 / (1.0 + (-(f64::from(logit[at]) + p)).exp());
-                    (f64::from(outcome[at]) - chance, chance * (1.0 - chance))
-                }
-            };
-            parts[0] = average[outcome];
-            let each = whole.iter().zip(average);
-            parts[1..].iter_mut().zip(each).for_each(|(part, (whole, average))| *part = whole - average);
-            self.own.add(&[parts[0], parts[1 + outcome]], error, curvature, weight);
-            // By 1/σ²: what outcomes share is found by all rows, not by those who spend most.
-            self.all.add(&parts, error, curvature, weight * training.by_noise(at).powi(2));
-        }
+/// Adds what rows say of the slopes of one outcome: on what policies do on average, and on what sets rows apart by the
+/// predictions of every outcome.
+fn add(
+    evidence: &mut SlopeEvidence,
+    training: &Training<'_>,
+    rows: &[u32],
+    predicted: &Parts,
+    outcome: usize,
+) {
+    let n_outcomes = training.network.g.len();
+    let mut parts = vec![0.0; 1 + n_outcomes];
+    for (i, row) in rows.iter().enumerate() {
+        let at = *row as usize * n_outcomes + outcome;
+        let of_row = i * n_outcomes..(i + 1) * n_outcomes;
+        let (whole, average) = (&predicted.whole[of_row.clone()], &predicted.average[of_row]);
+        let p = whole[outcome];
+        let weight = training.weight.map_or(1.0, |weight| f64::from(weight[*row as usize]));
+        let (error, curvature) = match training.target {
+            Target::Residual(residual) => (f64::from(residual[at]) - p, 1.0),
+            Target::Binary { outcome, logit } => {
+                let chance = 1.0 / (1.0 + (-(f64::from(logit[at]) + p)).exp());
+                (f64::from(outcome[at]) - chance, chance * (1.0 - chance))
+            }
+        };
+        parts[0] = average[outcome];
+        let each = whole.iter().zip(average);
+        parts[1..].iter_mut().zip(each).for_each(|(part, (whole, average))| *part = whole - average);
+        // By 1/σ²: what sets rows apart is found by all of them, not by those who spend most.
+        evidence.add(&parts, error, curvature, weight * training.by_noise(at).powi(2));
     }
 }
 
 impl Slopes {
     /// From what held-out rows say, and what predictions of the mean of members are.
-    fn new(held_out: &Witness, of_mean: Option<&Witness>, outcome: usize, is_shared: bool) -> Self {
-        let slopes = |priors: &[SlopePrior; 2]| {
-            held_out.own.posterior(of_mean.map(|own| &own.own), &[1.0, 1.0], priors)
-        };
-        let (found, doubtful) = (slopes(&PRIORS), slopes(&[PRIORS[0], DOUBTFUL]));
-        let average = found[0].clamp(LEAST[0], MOST);
-        let rows = f64::max(found[1], doubtful[1]).clamp(LEAST[1], MOST);
-        let n_outcomes = held_out.all.n_parts() - 1;
-        let alone = Self { average, rows, loadings: Vec::new() };
+    fn new(
+        held_out: &SlopeEvidence,
+        of_mean: Option<&SlopeEvidence>,
+        outcome: usize,
+        is_shared: bool,
+    ) -> Self {
+        let alone = [0, 1 + outcome];
+        let (own, of_alone) = (held_out.of_parts(&alone), of_mean.map(|own| own.of_parts(&alone)));
+        let own = own.posterior(of_alone.as_ref(), &[1.0, 1.0], &PRIORS);
+        let [average, rows] = [0, 1].map(|part| own[part].clamp(LEAST[part], MOST));
         if !is_shared {
-            return alone;
+            return Self { average, rows, loadings: Vec::new() };
         }
+        let n_outcomes = held_out.n_parts() - 1;
         let start: Vec<f64> =
             (0..=n_outcomes).map(|part| f64::from(u8::from(part == 0 || part == 1 + outcome))).collect();
         let priors: Vec<SlopePrior> = (0..=n_outcomes).map(|part| PRIORS[part.min(1)]).collect();
-        let of_mean = of_mean.map(|own| &own.all);
-        let mut loadings = held_out.all.posterior(of_mean, &start, &priors).split_off(1);
-        loadings[outcome] = loadings[outcome].clamp(0.0, MOST);
-        drop_negligible(&mut loadings, &of_mean.unwrap_or(&held_out.all).sizes()[1..], outcome);
-        // An outcome that takes nothing of others is as if it had been learned alone.
-        if loadings.iter().enumerate().all(|(other, loading)| other == outcome || *loading == 0.0) {
-            loadings = alone.of_deviations(outcome, n_outcomes);
-        }
-        Self { loadings, ..alone }
+        let mut slopes = held_out.posterior(of_mean, &start, &priors);
+        let sizes = of_mean.unwrap_or(held_out).sizes();
+        drop_negligible(&mut slopes[1..], &sizes[1..], outcome);
+        // Rows stay ranked by their own outcome where no other tells more.
+        let takes = slopes[1..].iter().enumerate().any(|(other, slope)| other != outcome && *slope != 0.0);
+        slopes[1 + outcome] = slopes[1 + outcome].clamp(if takes { 0.0 } else { LEAST[1] }, MOST);
+        Self { average, rows, loadings: slopes.split_off(1) }
     }
 }
 
@@ -276,9 +269,9 @@ mod tests {
     type Row = ([f64; 2], f64);
 
     fn posterior(rows: &[Row]) -> (f64, f64) {
-        let mut witness = Witness::new(1);
-        rows.iter().for_each(|(parts, error)| witness.own.add(parts, *error, 1.0, 1.0));
-        let Slopes { average, rows, .. } = Slopes::new(&witness, None, 0, false);
+        let mut evidence = SlopeEvidence::new(2);
+        rows.iter().for_each(|(parts, error)| evidence.add(parts, *error, 1.0, 1.0));
+        let Slopes { average, rows, .. } = Slopes::new(&evidence, None, 0, false);
         (average, rows)
     }
 
@@ -300,7 +293,7 @@ mod tests {
         let (average, own) = posterior(&rows(20_000, [0.9, 0.3], 1.0));
         assert!((average - 0.9).abs() < 0.03 && (own - 0.3).abs() < 0.03, "{average}, {own}");
         let (average, own) = posterior(&rows(200, [0.9, 0.3], 1e-3));
-        assert!((average - 1.0).abs() < 0.05 && (own - 0.2).abs() < 0.02, "{average}, {own}");
+        assert!((average - 1.0).abs() < 0.05 && own == LEAST[1], "{average}, {own}");
         assert_eq!(posterior(&rows(20_000, [-3.0, 9.0], 1.0)), (LEAST[0], MOST));
     }
 
@@ -314,7 +307,7 @@ mod tests {
         let [even, uneven] = [even, uneven].map(|rows| posterior(&rows).1);
         assert!(uneven < 0.98 * even, "{uneven} against {even}");
         let (average, own) = posterior(&rows(50, [1.0, 1.0], 0.0));
-        assert!((average - 1.0).abs() < 1e-9 && (own - 0.2).abs() < 1e-9, "{average}, {own}");
+        assert!((average - 1.0).abs() < 1e-9 && own == LEAST[1], "{average}, {own}");
     }
 
     #[test]

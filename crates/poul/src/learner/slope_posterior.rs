@@ -44,6 +44,22 @@ impl SlopeEvidence {
         self.n_parts
     }
 
+    /// What the rows say of some of the parts, the others being left out.
+    pub(super) fn of_parts(&self, parts: &[usize]) -> Self {
+        let n = self.n_parts;
+        let square = |lower: &[f64]| -> Vec<f64> {
+            let pairs = parts.iter().flat_map(|i| parts.iter().map(move |j| (*i.max(j), *i.min(j))));
+            pairs.map(|(i, j)| lower[i * n + j]).collect()
+        };
+        Self {
+            n_parts: parts.len(),
+            mass: self.mass,
+            score: parts.iter().map(|part| self.score[*part]).collect(),
+            moments: square(&self.moments),
+            noise: square(&self.noise),
+        }
+    }
+
     /// The mean square of each part, by what rows weigh.
     pub(super) fn sizes(&self) -> Vec<f64> {
         let mass = self.mass.max(f64::MIN_POSITIVE);
