@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 
@@ -12,8 +11,8 @@ class PoulError(Exception):
     hint: str | None
 
     def __init__(self, message: str, hint: str | None = None) -> None:
-        self.message = in_python(message)
-        self.hint = None if hint is None else in_python(hint)
+        self.message = message
+        self.hint = hint
         super().__init__(self.message if self.hint is None else f"{self.message}\nhint: {self.hint}")
 
     def __reduce__(self) -> tuple[type[PoulError], tuple[str, str | None]]:
@@ -49,25 +48,6 @@ class NotFittedError(PoulError, ValueError, AttributeError):
 
 class InternalError(PoulError, RuntimeError):
     """A bug in POUL."""
-
-
-def in_python(text: str) -> str:
-    """The flags of the command line in a message as arguments.
-
-    >>> in_python("name one or more with `--outcome COL`, or see --allow-unseen")
-    'name one or more with `outcomes=COL`, or see allow_unseen='
-    >>> in_python("--by: there is no column `cty`"), in_python("name it as one too: --outcome cost")
-    ('by: there is no column `cty`', 'name it as one too: outcomes=cost')
-    """
-
-    def argument(match: re.Match[str]) -> str:
-        name = match["flag"].replace("-", "_")
-        name = {"outcome": "outcomes"}.get(name, name)
-        # A flag before a colon is where something is wrong, not what to write.
-        return name if match.string[match.end() :].startswith(":") else f"{name}={match['value'] or ''}"
-
-    value = r"(?:[ =](?P<value>[A-Z0-9'\"][^\s`;]*|randomized|stratified|observational|[^\s`;]+$))?"
-    return re.sub(rf"(?<![^\s(])(?P<open>`?)--(?P<flag>[a-z][a-z-]+){value}", lambda m: m["open"] + argument(m), text)
 
 
 def unknown_argument(name: str, known: Iterable[str], where: str) -> ArgumentError:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 #: What stands in for a set of policies wherever one is asked for.
 PoliciesLike: TypeAlias = "Policies | Mapping[str, Any] | str | os.PathLike[str]"
-#: A policy by name, or a combination of factorial columns.
-Policy: TypeAlias = str | Mapping[str, Any]
+#: A policy by name, or a combination of factorial columns; a number or a boolean where the treatment column holds such.
+Policy: TypeAlias = str | int | float | bool | Mapping[str, Any]
 
 
 class Policies:
@@ -202,16 +202,25 @@ def label(value: Any) -> str:
     return str(value)
 
 
-def policy_name(policy: str | Mapping[str, Any]) -> str:
-    """A policy by its name, or a combination of factorial columns."""
-    return combination(policy) if isinstance(policy, Mapping) else policy
+def policy_name(policy: Policy) -> str:
+    """A policy by its name, or a combination of factorial columns.
+
+    >>> policy_name("T2"), policy_name(1), policy_name(False)
+    ('T2', '1', 'false')
+    """
+    if isinstance(policy, Mapping):
+        return combination(policy)
+    policy = policy.item() if hasattr(policy, "item") else policy
+    # As boolean columns of frames are read; arrays of treatments have their own vocabulary, T0 and T1.
+    return str(policy).lower() if isinstance(policy, bool) else label(policy)
 
 
 def policy_names(policy: Any) -> list[str]:
     """One policy or several."""
     if policy is None:
         return []
-    return [policy_name(policy)] if isinstance(policy, (str, Mapping)) else [policy_name(one) for one in policy]
+    is_one = isinstance(policy, (str, bool, int, float, Mapping)) or getattr(policy, "ndim", None) == 0
+    return [policy_name(policy)] if is_one else [policy_name(one) for one in policy]
 
 
 def tree(policies: Mapping[str, Any], contexts: Mapping[str, float] | None = None) -> str:

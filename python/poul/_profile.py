@@ -9,7 +9,6 @@ from typing import Any
 
 from . import _html, _poul, _text
 from ._arguments import check_roles
-from ._errors import in_python
 from ._frames import take
 from ._policies import PoliciesLike, context_weights, native
 from ._progress import Listener
@@ -38,7 +37,8 @@ class Profile:
     @property
     def findings(self) -> list[dict[str, str]]:
         """What to look at, the most serious first: `level` (problem, warning or note), `what` and `hint`."""
-        return [{name: in_python(text) for name, text in one.items()} for one in self._document["findings"]]
+        findings: list[dict[str, str]] = self._document["findings"]
+        return findings
 
     @property
     def problems(self) -> list[dict[str, str]]:

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ._errors import in_python
 
 logger = logging.getLogger("poul")
 
@@ -61,7 +60,7 @@ class Listener:
 
     def warn(self, text: str) -> None:
         """Something to know although it is no error."""
-        logger.warning("%s", in_python(text))
+        logger.warning("%s", text)
 
     def _close(self) -> None:
         if self._bar is not None:

@@ -32,6 +32,7 @@ class Scoring(Fitted):
         contexts: Mapping[str, float] | str | os.PathLike[str] | None = None,
         allow_unseen: bool = False,
         support: bool = False,
+        min_rows: int | None = None,
         population: str | None = None,
         id: str | Sequence[str] | None = None,
         out: str | os.PathLike[str] | None = None,
@@ -55,9 +56,13 @@ class Scoring(Fitted):
         policies
             Policies that were not in training: a file, a mapping or :class:`Policies`, over the same contexts.
         allow_unseen
-            Whether to score policies on atoms that no training row carried, which count as zero.
+            Whether to score policies with a context and action that no training row had together: by what each of the two
+            does elsewhere, and as no effect where one of them is new. Adds the column `unseen_share`.
         support
-            Adds the column `unseen_share`.
+            Adds the columns `unseen_share`, the share of the comparison on actions that no training row had in that
+            context, and `support`, the share of the policy on those with at least ``min_rows`` training rows.
+        min_rows
+            Training rows from which an action counts as well seen in a context. Default: 100.
         out
             A `.parquet` or `.csv` file to write the effects to instead, in bounded memory.
         """
@@ -76,6 +81,7 @@ class Scoring(Fitted):
             "interval": interval,
             "allow_unseen": allow_unseen,
             "support": support,
+            "min_rows": min_rows,
             "population": population,
             "id": [id] if isinstance(id, str) else None if id is None else list(id),
             "threads": self.threads,

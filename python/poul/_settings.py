@@ -10,7 +10,7 @@ from typing import Any, Literal, TypedDict
 
 from . import _poul
 from ._errors import ArgumentError, UsageError, unknown_argument
-from ._policies import combination
+from ._policies import policy_name
 
 Design = Literal["randomized", "stratified", "observational"]
 ExposureScale = Literal["share", "total"]
@@ -126,8 +126,8 @@ def roles_of(given: Mapping[str, Any]) -> dict[str, Any]:
     roles = {name: value for name, value in given.items() if value is not None}
     if "outcomes" in roles:
         roles["outcome"] = roles.pop("outcomes")
-    if isinstance(roles.get("control"), Mapping):
-        roles["control"] = combination(roles["control"])
+    if "control" in roles:
+        roles["control"] = policy_name(roles["control"])
     for name in ("outcome", "treatment_columns", "features", "exclude", "id"):
         if name in roles and not isinstance(roles[name], str):
             roles[name] = list(roles[name])

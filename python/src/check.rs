@@ -14,6 +14,7 @@ use crate::frame::Frame;
 use crate::model::to_json;
 use crate::policies::PolicySet;
 use crate::settings::{FitSettings, parse};
+use crate::spelling::argument;
 use crate::work;
 
 /// What is profiled, and how.
@@ -39,7 +40,7 @@ pub(crate) fn check(
     work::run(py, request.fit.threads, listener, |progress| {
         let (fit, source) = (&request.fit, &frame.source);
         if fit.roles.outcome.is_empty() {
-            return Err(Error::usage("no outcome is named").hint("name one: --outcome COL"));
+            return Err(Error::usage("no outcome is named").hint("name one: ‹outcome=COL›"));
         }
         let columns = fit.roles.check(source.schema(), Need::FIT);
         let mut columns = columns.map_err(|error| frame.locate(error))?;
@@ -55,6 +56,8 @@ pub(crate) fn check(
             ..Params::default()
         };
         let found = profile(source, &columns, &policies, &params, progress);
-        to_json(&found.map_err(|error| frame.locate(error))?)
+        let mut found = found.map_err(|error| frame.locate(error))?;
+        found.findings.iter_mut().for_each(|finding| finding.spell(argument));
+        to_json(&found)
     })
 }

@@ -24,6 +24,8 @@ pub(crate) struct EffectRequest {
     interval: Option<f64>,
     allow_unseen: bool,
     support: bool,
+    /// Training rows from which an atom counts as well seen; the certificates' where there is no number.
+    min_rows: Option<u64>,
     population: Option<String>,
     /// Columns that identify rows; the model's own where there are none.
     id: Option<Vec<String>>,
@@ -48,7 +50,7 @@ pub(crate) fn effect<'py>(
         let answer = model.ask(policies, &question, request.allow_unseen)?;
         answer.scorer.notes().iter().for_each(|note| progress.warn(note));
         let names = answer.names();
-        let min_rows = CertificateParams::default().min_rows;
+        let min_rows = request.min_rows.unwrap_or_else(|| CertificateParams::default().min_rows);
         let shares = model.supported_shares(&answer.asked.policies, &answer.asked.targets, min_rows);
         let table = EffectTable {
             encoder: &model.manifest().encoder,

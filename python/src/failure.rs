@@ -10,6 +10,8 @@ use poul::{Error, Kind, Result};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
+use crate::spelling::argument;
+
 /// The exception of `poul._errors` for an error.
 pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
     let is_missing = error
@@ -24,7 +26,8 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
         Kind::Cancelled => return PyKeyboardInterrupt::new_err(error.to_string()),
         Kind::Other => "InternalError",
     };
-    exception(py, class, &error.to_string(), error.hint_text())
+    let (what, hint) = error.told(argument);
+    exception(py, class, &what, hint.as_deref())
 }
 
 /// An argument of the wrong type.

@@ -32,6 +32,7 @@ mod panicking;
 mod policies;
 mod settings;
 mod simulate;
+mod spelling;
 mod texts;
 mod tune;
 mod work;

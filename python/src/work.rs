@@ -12,6 +12,7 @@ use poul::{Error, Progress, Result};
 use pyo3::prelude::*;
 
 use crate::failure::{internal, is_guarded, raise};
+use crate::spelling::with_arguments;
 
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 /// The name of every thread that works here.
@@ -161,7 +162,7 @@ impl Progress for Relay {
     }
 
     fn warn(&self, text: &str) {
-        self.push(News::Warn(text.to_owned()));
+        self.push(News::Warn(with_arguments(text)));
     }
 
     fn cancelled(&self) -> bool {

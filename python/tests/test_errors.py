@@ -172,11 +172,20 @@ def test_a_model_must_be_fitted_first() -> None:
 def test_hints_speak_python(model: poul.Poul, rides: poul.Simulation) -> None:
     with pytest.raises(ValueError) as caught:
         poul.Poul().fit(frame())
-    assert "`outcomes=COL`" in str(caught.value) and "--" not in str(caught.value)
+    assert 'outcomes="COL"' in str(caught.value) and "--" not in str(caught.value)
     single = poul.Poul(outcomes="y", control="control", **{**QUICK, "members": 1}).fit(frame())
     with pytest.raises(ValueError) as caught:
         single.effect(frame(), policy="a", interval=0.9)
-    assert "`members=6`" in str(caught.value)
+    assert "members=6" in str(caught.value)
+
+
+def test_treatments_of_numbers_and_booleans_are_named_as_they_are() -> None:
+    data = frame()
+    coded = (data["policy"] == "a").astype(int)
+    for treatment, control, policy, name in ((coded, 0, 1, "0"), (coded.astype(bool), False, True, "false")):
+        model = ridge(control=control).fit(data.assign(policy=treatment))
+        assert model.control_ == name
+        assert len(model.effect(data, policy=policy)) == len(data)
 
 
 def test_exceptions_can_be_pickled() -> None:

@@ -148,7 +148,7 @@ def test_designs_are_those_of_the_fit(caplog: pytest.LogCaptureFixture) -> None:
         model.evaluate(frame.drop(columns=["p_control", "p_a"]), draws=0, checks=False)
         without = poul.evaluate(frame, "tau", outcomes="y", design="observational", draws=0)
     assert any("no column like `p_*`" in record.message for record in caplog.records)
-    assert any("propensity columns (propensity=)" in record.message for record in caplog.records)
+    assert any("columns of probabilities (`propensity`)" in record.message for record in caplog.records)
     assert len(without.averages) == 0
 
 
@@ -156,13 +156,13 @@ def test_what_is_wrong_is_told_in_the_words_of_python() -> None:
     frame = experiment()
     model = poul.Learner("ridge", outcomes="y", exclude=["tau", "truth"]).fit(frame)
     for wrong, message in [
-        ({"by": "cty"}, "^by: there is no column `cty`\nhint: did you mean `city`"),
-        ({"by": ["city", "city"]}, "^by: `city` is named twice"),
-        ({"by": "y"}, "^by: `y` is an outcome"),
-        ({"placebo": 1, "checks": False}, "one of the checks.*\nhint: leave placebo= out"),
+        ({"by": "cty"}, "^`by`: there is no column `cty`\nhint: did you mean `city`"),
+        ({"by": ["city", "city"]}, "^`by`: `city` is named twice"),
+        ({"by": "y"}, "^`by`: `y` is an outcome"),
+        ({"placebo": 1, "checks": False}, "one of the checks.*\nhint: leave `placebo` out"),
         ({"min_rows": 0}, "`min_rows` is 0"),
         ({"level": 2.0}, "level"),
-        ({"cost_curve": ("y", "x")}, "^cost_curve: `x` is not an outcome\nhint: name it as one too: outcomes=x"),
+        ({"cost_curve": ("y", "x")}, "^`cost_curve`: `x` is not an outcome\nhint: name it as one too: outcomes=\"x\""),
         ({"policy": "a", "against": "a"}, "itself"),
         ({"memory": 3}, "no argument `memory`"),
     ]:
@@ -170,7 +170,7 @@ def test_what_is_wrong_is_told_in_the_words_of_python() -> None:
             model.evaluate(frame, **{"draws": 0, **wrong})
     for wrong, message in [
         ({"placebo": 1}, "a placebo needs a model"),
-        ({"against": "b"}, "^against: unknown policy `b`"),
+        ({"against": "b"}, "^`against`: unknown policy `b`"),
         ({"cost_curve": "y,x"}, "must be two outcomes"),
         ({"wieght": "x"}, "no argument `wieght`\nhint: did you mean `weight`"),
         ({"truth": 3}, "`truth` must be a column"),

@@ -56,7 +56,7 @@ def test_problems_are_found_and_told_in_python() -> None:
 def test_mistakes_are_told() -> None:
     with pytest.raises(ValueError, match="no outcome is named") as caught:
         poul.check(experiment())
-    assert "outcomes=COL" in str(caught.value)
+    assert 'outcomes="COL"' in str(caught.value)
     with pytest.raises(TypeError, match="did you mean `permutations`"):
         poul.check(experiment(), outcomes="y", permutation=9)
     with pytest.raises(ValueError, match="did you mean `a`"):

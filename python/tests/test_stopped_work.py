@@ -63,7 +63,7 @@ def test_a_fit_goes_on_to_the_same_model(
     assert "resume=True" in error.__notes__[0] and str(folder) in error.__notes__[0]
     with pytest.raises(ValueError, match=r"another fit: seed \(3407 there, 1 here\)") as caught:
         learner(rides, seed=1).fit(rides.train, checkpoint=folder, resume=True)
-    assert "without resume=" in str(caught.value)
+    assert "without `resume`" in str(caught.value)
     n_entries = len(list(folder.glob("*.part")))
     again = learner(rides, threads=1).fit(rides.train, checkpoint=folder, resume=True)
     assert again._fitted().to_bytes() == whole._fitted().to_bytes()

@@ -4,6 +4,7 @@ mod certify;
 mod compare;
 mod model;
 mod nuisance;
+mod shell;
 
 use std::path::PathBuf;
 
@@ -13,6 +14,7 @@ pub(crate) use self::certify::{CheckArgs, PolicyCertify};
 pub(crate) use self::compare::{Compare, ResourceKind, SearchKind, Tune};
 pub(crate) use self::model::{Effect, Fit, Show};
 pub(crate) use self::nuisance::NuisanceArgs;
+pub(crate) use self::shell::{Completions, Man, Schema, SchemaKind};
 
 /// Uplift estimation for combinatorial treatments: from Parquet to a decision one can trust.
 #[derive(Parser)]
@@ -49,6 +51,12 @@ pub(crate) enum Command {
     /// Work with policies: show, diff, distance, nearest, certify
     #[command(subcommand)]
     Policy(Policy),
+    /// JSON Schema of the settings file or of policy files, for editors
+    Schema(Schema),
+    /// Tab completion for a shell
+    Completions(Completions),
+    /// Manual pages
+    Man(Man),
 }
 
 /// The seed where none is given, the paper's.
@@ -277,7 +285,8 @@ pub(crate) struct Evaluate {
     /// The policy compared with [default: the control]
     #[arg(long, value_name = "NAME")]
     pub(crate) against: Option<String>,
-    /// With a model: score policies on atoms that no training row carried, which count as zero
+    /// With a model: score policies with a context and action that no training row had together, by what each of the two
+    /// does elsewhere, and as no effect where one of them is new
     #[arg(long)]
     pub(crate) allow_unseen: bool,
     #[command(flatten)]

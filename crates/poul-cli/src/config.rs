@@ -181,6 +181,6 @@ fn known_settings() -> Result<Vec<String>> {
     let roles = roles.map_err(|error| Error::other(format!("cannot list the settings: {error}")))?;
     let roles = roles.as_object().into_iter().flat_map(|roles| roles.keys().cloned());
     // Those that are stored only where they are given.
-    let roles = roles.chain(["exposure", "exposure_scale"].map(String::from));
+    let roles = roles.chain(["auxiliary", "exposure", "exposure_scale"].map(String::from));
     Ok(roles.chain(BESIDE_ROLES.map(String::from)).collect())
 }

@@ -33,9 +33,10 @@ pub(crate) fn guard(run: impl FnOnce() -> Result<()>) -> ExitCode {
 /// Prints the error and its hint on stderr and returns its exit code.
 fn report(error: &Error) -> ExitCode {
     let mut stderr = std::io::stderr().lock();
+    let (what, hint) = error.told(crate::spelling::flag);
     // A closed stderr leaves nobody to tell; the exit code still does.
-    let _ = writeln!(stderr, "error: {error}");
-    if let Some(hint) = error.hint_text() {
+    let _ = writeln!(stderr, "error: {what}");
+    if let Some(hint) = hint {
         let _ = writeln!(stderr, "hint: {hint}");
     }
     ExitCode::from(exit_code(error.kind()))

@@ -8,7 +8,9 @@ mod interrupt;
 mod number;
 mod progress;
 mod report;
+mod schema;
 mod settings;
+mod spelling;
 mod table;
 
 use std::process::ExitCode;

@@ -127,7 +127,7 @@ impl Progress for Terminal {
     }
 
     fn warn(&self, text: &str) {
-        let line = format!("warning: {text}");
+        let line = format!("warning: {}", crate::spelling::with_flags(text));
         let mut shown = false;
         self.with_stage(|stage| {
             if let (true, Some(stage)) = (self.bars, stage) {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::{AtomicFile, Error, Result};
 
 /// The version of the folder's format. Others are refused: a checkpoint lives as long as one fit.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 const WORK: &str = "work.json";
 const MAGIC: &[u8; 8] = b"poulpart";
 /// The entry that says that training diverged, and how.
@@ -40,6 +40,16 @@ struct Work {
     work: Value,
     /// What happened on the way that the user of the result should know.
     notes: Vec<String>,
+    /// How much of the tables was in memory, known once they are read.
+    held: Option<Held>,
+}
+
+/// Rows of each table that are in memory at a time, none where all are. Training shuffles within them, so they decide
+/// the result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Held {
+    window_rows: Vec<Option<usize>>,
+    memory_bytes: u64,
 }
 
 impl Checkpoint {
@@ -61,7 +71,7 @@ impl Checkpoint {
         Self {
             folder: folder.into(),
             steps_between: STEPS_BETWEEN,
-            work: Work { format: FORMAT, work, notes: Vec::new() },
+            work: Work { format: FORMAT, work, notes: Vec::new(), held: None },
             is_ours: Mutex::new(false),
         }
     }
@@ -92,11 +102,11 @@ impl Checkpoint {
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             let shown = differences.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
             let error = Error::usage(format!("the checkpoint is of another fit: {shown}{more}"));
-            return Err(error.file(&fresh.folder).hint(
-                "repeat the command that made it, or start again without --resume, which deletes the checkpoint",
-            ));
+            return Err(error
+                .file(&fresh.folder)
+                .hint("repeat what made it, or start again without ‹resume›, which deletes the checkpoint"));
         }
-        fresh.work.notes = stored.notes;
+        (fresh.work.notes, fresh.work.held) = (stored.notes, stored.held);
         if let Some(message) = diverged {
             let message = String::from_utf8_lossy(&message);
             fresh.work.notes.push(format!("{message}; it went on from its last good state"));
@@ -104,6 +114,26 @@ impl Checkpoint {
             fresh.delete(DIVERGED)?;
         }
         Ok(fresh)
+    }
+
+    /// Says how many rows of each table are in memory at a time, none where all are, under a budget of so many bytes.
+    /// Work that goes on must hold as many: others are shuffled in another order.
+    pub(crate) fn hold(&mut self, window_rows: Vec<Option<usize>>, memory_bytes: u64) -> Result<()> {
+        match &self.work.held {
+            Some(held) if held.window_rows != window_rows => {
+                let error = Error::usage("the checkpoint is of a fit that held other rows in memory");
+                let bytes = held.memory_bytes;
+                Err(error.file(&self.folder).hint(format!(
+                    "give it as much memory as before, with ‹memory={bytes}›, or start again without ‹resume›, \
+                     which deletes the checkpoint"
+                )))
+            }
+            Some(_) => Ok(()),
+            None => {
+                self.work.held = Some(Held { window_rows, memory_bytes });
+                Ok(())
+            }
+        }
     }
 
     /// Sets how many steps lie between two writes. Default 500; 0 counts as 1.
@@ -206,7 +236,7 @@ impl Checkpoint {
     fn damaged(&self, path: &Path) -> Error {
         let folder = self.folder.display();
         let error = Error::input("the checkpoint is damaged").file(path);
-        error.hint(format!("delete the folder {folder}, or start again without --resume"))
+        error.hint(format!("delete the folder {folder}, or start again without ‹resume›"))
     }
 
     fn write_work(&self) -> Result<()> {
@@ -307,7 +337,7 @@ mod tests {
             std::fs::write(&path, &whole[..n_bytes]).unwrap();
             let error = checkpoint.get("a").unwrap_err();
             assert!(error.to_string().ends_with("the checkpoint is damaged"), "{error}");
-            assert!(error.hint_text().unwrap().contains("without --resume"));
+            assert!(error.hint_text().unwrap().contains("without `resume`"));
         }
         std::fs::write(folder.join(WORK), "{").unwrap();
         assert!(Checkpoint::resume(&folder, work(0.5, 1)).is_err());

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::spelling::{plainly, spelled};
+
 /// What every fallible function of the library returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -10,7 +12,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///
 /// Built by kind and then placed: `Error::input("column `gmv` is missing").file(path).hint("…")`.
 /// [`Display`](fmt::Display) gives the message and the place on one line; the hint is kept apart so that a front
-/// end can set it off.
+/// end can set it off. Settings stand in both as `‹name=value›`: [`told`](Self::told) spells them as a front end does,
+/// all else by their names.
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
 
@@ -20,8 +23,15 @@ struct Inner {
     what: String,
     file: Option<PathBuf>,
     place: Vec<String>,
-    hint: Option<String>,
+    hint: Option<Hint>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// What to do about it: as written, and with settings by their names.
+#[derive(Debug)]
+struct Hint {
+    marked: String,
+    plain: String,
 }
 
 /// Whose fault it is; a front end maps each to an exit code or an exception class.
@@ -133,19 +143,20 @@ impl Error {
     /// Says what to do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.0.hint = Some(hint.into());
+        let marked = hint.into();
+        self.0.hint = Some(Hint { plain: plainly(&marked), marked });
         self
     }
 
     /// Adds a second way out to the hint.
     #[must_use]
     pub fn otherwise(mut self, other: &str) -> Self {
-        self.0.hint = Some(match self.0.hint.take() {
+        let hint = match self.0.hint.take().map(|hint| hint.marked) {
             Some(hint) if hint.ends_with('?') => format!("{hint} Otherwise {other}"),
             Some(hint) => format!("{hint}; otherwise {other}"),
             None => other.to_string(),
-        });
-        self
+        };
+        self.hint(hint)
     }
 
     /// Keeps the error beneath.
@@ -162,20 +173,26 @@ impl Error {
 
     /// What to do about it, where the library knows.
     pub fn hint_text(&self) -> Option<&str> {
-        self.0.hint.as_deref()
+        self.0.hint.as_ref().map(|hint| hint.plain.as_str())
+    }
+
+    /// The message and the hint, with settings spelled as in [`spelled`](crate::spelled).
+    pub fn told(&self, spell: impl Fn(&str, Option<&str>) -> String) -> (String, Option<String>) {
+        let hint = self.0.hint.as_ref().map(|hint| spelled(&hint.marked, &spell));
+        (spelled(&self.marked(), &spell), hint)
+    }
+
+    fn marked(&self) -> String {
+        let inner = &self.0;
+        let file = inner.file.iter().map(|file| file.display().to_string());
+        let places = file.chain(inner.place.iter().cloned()).chain([inner.what.clone()]);
+        places.collect::<Vec<_>>().join(": ")
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let inner = &self.0;
-        if let Some(file) = &inner.file {
-            write!(f, "{}: ", file.display())?;
-        }
-        for place in &inner.place {
-            write!(f, "{place}: ")?;
-        }
-        f.write_str(&inner.what)
+        f.write_str(&plainly(&self.marked()))
     }
 }
 
@@ -241,6 +258,18 @@ mod tests {
         assert_eq!(error.to_string(), "p.csv: line 3: probability is negative");
         assert_eq!(error.hint_text(), Some("use 0 to 1"));
         assert_eq!(error.kind(), Kind::Input);
+    }
+
+    #[test]
+    fn settings_are_named_here_and_spelled_by_the_front_end() {
+        let error = Error::usage("needs a stratum").at("‹design›").hint("name it: ‹stratum=COL›");
+        assert_eq!(error.to_string(), "`design`: needs a stratum");
+        assert_eq!(error.hint_text(), Some("name it: `stratum = COL`"));
+        let (what, hint) = error.told(|name, value| format!("{name}<{}>", value.unwrap_or_default()));
+        assert_eq!(
+            (what.as_str(), hint.as_deref()),
+            ("design<>: needs a stratum", Some("name it: stratum<COL>"))
+        );
     }
 
     #[test]

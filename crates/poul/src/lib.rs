@@ -34,6 +34,7 @@ mod memory;
 mod output;
 mod progress;
 mod seed;
+mod spelling;
 mod stats;
 mod tree;
 
@@ -44,3 +45,4 @@ pub use memory::Memory;
 pub use output::AtomicFile;
 pub use progress::{Progress, Silent};
 pub use seed::{Rng, Seed};
+pub use spelling::{plainly, spelled};

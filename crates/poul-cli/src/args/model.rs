@@ -110,7 +110,8 @@ pub(crate) struct Effect {
     /// With --support: training rows from which an atom counts as well seen
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) min_rows: u64,
-    /// Score policies on atoms that no training row carried, which count as zero; adds the column unseen_share
+    /// Score policies with a context and action that no training row had together: by what each of the two does elsewhere,
+    /// and as no effect where one of them is new; adds the column unseen_share
     #[arg(long)]
     pub(crate) allow_unseen: bool,
     /// Rows to keep, such as 'core = 1 and city != "Rome"'

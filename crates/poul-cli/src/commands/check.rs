@@ -10,13 +10,14 @@ use crate::commands::{JsonTarget, about_data};
 use crate::number::{count, percent, significant};
 use crate::progress::Terminal;
 use crate::settings::DataSettings;
+use crate::spelling::flag;
 use crate::table::{Table, shortened};
 
 pub(crate) fn run(args: &Check, common: &Common, terminal: &Terminal) -> Result<()> {
     let mut settings = DataSettings::load(&args.roles, &args.policy)?;
     settings.declare_shares(&args.shares)?;
     if settings.roles.outcome.is_empty() {
-        return Err(Error::usage("no outcome is named").hint("name one: --outcome COL"));
+        return Err(Error::usage("no outcome is named").hint("name one: ‹outcome=COL›"));
     }
     let json = JsonTarget::open(args.json.as_deref())?;
     let source = Source::open(&args.data)?;
@@ -33,7 +34,8 @@ pub(crate) fn run(args: &Check, common: &Common, terminal: &Terminal) -> Result<
         ..Params::default()
     };
     let profile = profile(&source, &columns, &policies, &params, terminal);
-    let profile = profile.map_err(|error| about_data(error, &args.data))?;
+    let mut profile = profile.map_err(|error| about_data(error, &args.data))?;
+    profile.findings.iter_mut().for_each(|finding| finding.spell(flag));
     json.write(&profile, || summary(&profile))
 }
 
@@ -46,7 +48,7 @@ pub(crate) fn policies(
 ) -> Result<PolicySet> {
     match settings.policies.read()? {
         Some(_) if columns.factorial => {
-            Err(Error::usage("--policies and --treatment-columns exclude each other")
+            Err(Error::usage("‹policies› and ‹treatment_columns› exclude each other")
                 .hint("factorial columns define their own policies"))
         }
         Some(policies) => Ok(policies),
@@ -58,7 +60,7 @@ pub(crate) fn policies(
 pub(crate) fn control(settings: &DataSettings, policies: &PolicySet) -> Result<Option<String>> {
     match &settings.roles.control {
         Some(name) => {
-            policies.require(name).map_err(|error| error.at("--control"))?;
+            policies.require(name).map_err(|error| error.at("‹control›"))?;
             Ok(Some(name.clone()))
         }
         None => Ok(policies.index("control").map(|_| "control".to_string())),

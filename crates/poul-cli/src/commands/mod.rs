@@ -2,11 +2,14 @@
 
 mod check;
 mod compare;
+mod completions;
 mod effect;
 mod evaluate;
 mod fit;
+mod man;
 mod policy;
 mod quickstart;
+mod schema;
 mod show;
 mod simulate;
 mod tune;
@@ -49,6 +52,9 @@ fn dispatch(command: Command, typed: &[String], common: &Common, terminal: &Term
         Command::Compare(args) => compare::run(&args, typed, common, terminal),
         Command::Tune(args) => tune::run(&args, common, terminal),
         Command::Policy(args) => policy::run(&args, terminal),
+        Command::Schema(args) => schema::run(&args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args, terminal),
     }
 }
 

@@ -20,6 +20,9 @@ fn every_command_has_help_with_examples() {
         &["policy", "distance"],
         &["policy", "nearest"],
         &["policy", "certify"],
+        &["schema"],
+        &["completions"],
+        &["man"],
     ] {
         let run = folder.run(&[command, &["--help"]].concat());
         assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));

@@ -19,6 +19,7 @@ mod policy;
 mod real_data;
 mod report;
 mod resume;
+mod schema;
 mod screen;
 mod settings;
 mod simulate;

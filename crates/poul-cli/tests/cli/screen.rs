@@ -93,7 +93,7 @@ fn numbers_of_rows_and_ids() {
 fn another_outcome_of_the_experiment() {
     // `cost` is in the table of every test, and a feature once it is not named as an outcome.
     let folder = with_column("spare", |row, _| (row % 7).to_string());
-    let hint = "leave it out with --exclude cost, or name it with --outcome";
+    let hint = "leave it out with --exclude cost, or name it as an --outcome";
     is_told(&folder, ["gmv", OTHERS], "`cost` is named like an outcome and is used as a feature", hint);
     let run = folder.run(&fit("gmv", OTHERS));
     assert!(run.stderr.contains("`cost` differs by policy far beyond chance"), "{}", run.transcript());

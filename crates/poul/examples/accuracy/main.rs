@@ -5,11 +5,16 @@
 //! everybody: the difference in means (the learner `constant`) or zero, whichever is better, and the learner's own average.
 //! The first is luck where effects are all the same; the second tells what differences between rows are worth.
 //!
-//! `cargo run --release -p poul --example accuracy -- sharing [seeds=5] [first=1]` fits two outcomes together and each alone, where
+//! `cargo run --release -p poul --example accuracy -- sharing [seeds=5] [first=1] [kinds=same,apart,none]` fits two outcomes together and each alone, where
 //! they share who gains, where they do not, and where nobody gains more than others.
+//!
+//! `cargo run --release -p poul --example accuracy -- real [learners=poul,ridge,s-learner,causal-forest,constant]
+//! [experiments=charity,hillstrom]` tells how much of residual outcomes effects explain in public experiments, on thirds of the
+//! people (or policies) that the model has not seen, and how far `poul` is ahead, with 90 % intervals by people.
 //!
 //! Settings such as `training.epochs=10` go to `poul`.
 
+mod experiments;
 mod worlds;
 
 use std::collections::BTreeMap;
@@ -20,6 +25,7 @@ use poul::net::DenseRows;
 use poul::policy::PolicySet;
 use poul::{Error, Result, Seed, Silent};
 
+use experiments::{Experiment, HeldOut, charity_mail, conjoint, hillstrom, social_pressure};
 use worlds::{Draw, WORLDS, two_outcomes};
 
 const NAMES: [&str; 2] = ["first", "second"];
@@ -47,8 +53,16 @@ fn main() -> Result<()> {
             let learners = given.get("learners").copied().unwrap_or("poul,s-learner");
             against_constant(number("first", 1), number("draws", 60), learners, &settings)
         }
-        Some("sharing") => sharing(number("first", 1), number("seeds", 5), &settings),
-        _ => Err(Error::usage("name a table: constant, or sharing")),
+        Some("sharing") => {
+            let kinds = given.get("kinds").copied().unwrap_or("same,apart,none");
+            sharing(number("first", 1), number("seeds", 5), kinds, &settings)
+        }
+        Some("real") => {
+            let learners =
+                given.get("learners").copied().unwrap_or("poul,ridge,s-learner,causal-forest,constant");
+            real(given.get("experiments").copied().unwrap_or(""), learners, &settings)
+        }
+        _ => Err(Error::usage("name a table: constant, sharing, or real")),
     }
 }
 
@@ -95,27 +109,73 @@ fn against_constant(first: u64, draws: u64, learners: &str, settings: &Settings)
 }
 
 /// Two outcomes together and each alone.
-fn sharing(first: u64, seeds: u64, settings: &Settings) -> Result<()> {
+fn sharing(first: u64, seeds: u64, kinds: &str, settings: &Settings) -> Result<()> {
     println!(
         "who gains   rows  noise  first: together / alone    second: together / alone   constant (second)"
     );
-    for kind in ["same", "apart", "none"] {
+    for kind in kinds.split(',') {
         for (n_rows, noise) in [(500, 1.0), (2_000, 3.0), (10_000, 3.0), (10_000, 10.0)] {
-            let mut ratios = [Vec::new(), Vec::new()];
+            let mut first_outcome = Vec::new();
+            let mut second_outcome = Vec::new();
             let mut constant = Vec::new();
             for seed in first..first + seeds {
                 let draw = two_outcomes(kind, n_rows, noise, Seed::new(seed).child(kind));
                 let together = draw.errors("poul", settings, &[0, 1])?;
-                for (outcome, ratios) in ratios.iter_mut().enumerate() {
-                    let alone = draw.errors("poul", settings, &[outcome])?[0].whole;
-                    ratios.push(together[outcome].whole / alone);
-                }
-                constant
-                    .push(together[1].whole / draw.errors("constant", &Settings::default(), &[1])?[0].whole);
+                let alone = |outcome: usize| Ok(draw.errors("poul", settings, &[outcome])?[0].whole);
+                first_outcome.push((together[0].whole, alone(0)?));
+                second_outcome.push((together[1].whole, alone(1)?));
+                let level = draw.errors("constant", &Settings::default(), &[1])?[0].whole;
+                constant.push((together[1].whole, level));
             }
-            let [a, b, c] = [&ratios[0], &ratios[1], &constant].map(|values| spread(values));
+            let [a, b, c] = [first_outcome, second_outcome, constant].map(|pairs| ratio(&pairs));
             println!("{kind:10} {n_rows:5}  {noise:5}  {a:>24}  {b:>24}  {c:>18}");
         }
+    }
+    Ok(())
+}
+
+/// How much of residual outcomes effects explain in public experiments whose names begin as one of `wanted`.
+fn real(wanted: &str, learners: &str, settings: &Settings) -> Result<()> {
+    type Read = fn() -> Result<Option<Experiment>>;
+    let experiments: [(&str, HeldOut, Read); 7] = [
+        ("conjoint", HeldOut::People, conjoint),
+        ("charity mail", HeldOut::People, charity_mail),
+        ("charity mail, new policies", HeldOut::Policies, charity_mail),
+        ("hillstrom, visit", HeldOut::People, || hillstrom("visit")),
+        ("hillstrom, spend", HeldOut::People, || hillstrom("spend")),
+        ("hillstrom, spend beside visit", HeldOut::People, || hillstrom("spend,visit")),
+        ("social pressure", HeldOut::People, social_pressure),
+    ];
+    println!(
+        "experiment                     learner        explains, 1/10,000       poul ahead by, 1/10,000"
+    );
+    for (name, held_out, read) in experiments {
+        if !wanted.split(',').any(|wanted| name.starts_with(wanted)) {
+            continue;
+        }
+        let Some(experiment) = read()? else { continue };
+        let mut first: Option<Vec<f64>> = None;
+        let parts = |(score, [low, high]): (f64, [f64; 2])| {
+            format!("{:6.2} [{:6.2}, {:6.2}]", score * 1e4, low * 1e4, high * 1e4)
+        };
+        for learner in learners.split(',') {
+            let settings = if learner == "poul" { settings.clone() } else { Settings::default() };
+            let own = match experiment.contrasts(learner, &settings, held_out) {
+                Ok(own) => own,
+                Err(error) => {
+                    println!("{name:30} {learner:14} {error}");
+                    continue;
+                }
+            };
+            let explains = parts(experiment.r_score(&own, &vec![0.0; own.len()]));
+            let ahead =
+                first.as_ref().map(|first| parts(experiment.r_score(first, &own))).unwrap_or_default();
+            println!("{name:30} {learner:14} {explains:24} {ahead}");
+            first.get_or_insert(own);
+        }
+        let Some(first) = first else { continue };
+        let ahead = parts(experiment.r_score(&first, &experiment.constant));
+        println!("{name:30} {:14} {:24} {ahead}", "one number", "");
     }
     Ok(())
 }
@@ -169,10 +229,15 @@ fn root_mean_square(values: impl Iterator<Item = f64>) -> f64 {
     (sum / f64::max(n, 1.0)).sqrt()
 }
 
-/// Mean and its standard error.
-fn spread(values: &[f64]) -> String {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
-    format!("{mean:.3} ± {:.3}", (variance / n).sqrt())
+/// The ratio of root mean squared errors over draws, and its standard error by leaving one out.
+fn ratio(pairs: &[(f64, f64)]) -> String {
+    let n = pairs.len();
+    let without = |left_out: Option<usize>| {
+        let kept = || pairs.iter().enumerate().filter(|(place, _)| Some(*place) != left_out);
+        root_mean_square(kept().map(|(_, pair)| pair.0)) / root_mean_square(kept().map(|(_, pair)| pair.1))
+    };
+    let each: Vec<f64> = (0..n).map(|place| without(Some(place))).collect();
+    let mean = each.iter().sum::<f64>() / n as f64;
+    let square: f64 = each.iter().map(|value| (value - mean).powi(2)).sum();
+    format!("{:.3} ± {:.3}", without(None), (square * (n as f64 - 1.0) / n as f64).sqrt())
 }

@@ -20,9 +20,9 @@ pub fn assess_columns(
     let ValidAssessmentRequest { request, params, .. } = request;
     if request.effects.is_empty() {
         return Err(Error::usage("what is to be evaluated?")
-            .hint("give a model before the data, or columns of effects: --effects COL"));
+            .hint("give a model before the data, or columns of effects: ‹effects=COL›"));
     }
-    for (specs, flag) in [(&request.effects, "--effects"), (&request.truth, "--truth")] {
+    for (specs, flag) in [(&request.effects, "‹effects›"), (&request.truth, "‹truth›")] {
         check(specs, flag, source, &request.roles).map_err(|error| source.locate(error))?;
     }
     // The scores are read as the features of the table; the table's own features are not needed.
@@ -40,8 +40,8 @@ pub fn assess_columns(
     let rows = Rows::read(source, &columns, &policies, 0, n_by, |_, _| Ok(()), progress);
     let rows = rows.map_err(|error| source.locate(error))?;
 
-    let assigned = assign(&request.effects, "--effects", &columns, &policies, against, &chosen)?;
-    let truths = assign(&request.truth, "--truth", &columns, &policies, against, &chosen)?;
+    let assigned = assign(&request.effects, "‹effects›", &columns, &policies, against, &chosen)?;
+    let truths = assign(&request.truth, "‹truth›", &columns, &policies, against, &chosen)?;
     let effects: Vec<Effects<'_>> = assigned
         .iter()
         .map(|(&(policy, outcome), column)| Effects {
@@ -71,11 +71,11 @@ fn against(request: &AssessmentRequest, policies: &PolicySet) -> Result<usize> {
     let control = request.roles.control.as_deref();
     let name = request.against.as_deref().or(control).unwrap_or("control");
     policies.require(name).map_err(|error| match (&request.against, control) {
-        (Some(_), _) => error.at("--against"),
-        (None, Some(_)) => error.at("--control"),
+        (Some(_), _) => error.at("‹against›"),
+        (None, Some(_)) => error.at("‹control›"),
         (None, None) => {
             let known = error.hint_text().unwrap_or_default();
-            let hint = format!("name the one to compare with by --against; {known}");
+            let hint = format!("name the one to compare with: ‹against=NAME›; {known}");
             Error::input("no policy is called `control`").hint(hint)
         }
     })
@@ -85,7 +85,7 @@ fn against(request: &AssessmentRequest, policies: &PolicySet) -> Result<usize> {
 fn chosen(request: &AssessmentRequest, policies: &PolicySet, against: usize) -> Result<Vec<usize>> {
     if !request.policy.is_empty() {
         let chosen: Result<Vec<usize>> = request.policy.iter().map(|name| policies.require(name)).collect();
-        let chosen = chosen.map_err(|error| error.at("--policy"))?;
+        let chosen = chosen.map_err(|error| error.at("‹policy›"))?;
         if chosen.contains(&against) {
             return Err(itself(policies.name(against)));
         }

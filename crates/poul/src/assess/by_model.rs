@@ -31,12 +31,12 @@ pub fn assess_model(
 ) -> Result<Evaluation> {
     let ValidAssessmentRequest { request, params, validation } = request;
     if !request.effects.is_empty() {
-        return Err(Error::usage("a model and --effects exclude each other")
-            .hint("give the model and the data, or the data with --effects COL"));
+        return Err(Error::usage("a model and ‹effects› exclude each other")
+            .hint("give the model and the data, or the data with ‹effects=COL›"));
     }
     // The features are the model's.
     let roles = Roles { features: Vec::new(), exclude: Vec::new(), ..request.roles.clone() };
-    check(&request.truth, "--truth", source, &roles).map_err(|error| source.locate(error))?;
+    check(&request.truth, "‹truth›", source, &roles).map_err(|error| source.locate(error))?;
     let columns = model.columns(source, &roles, Need::EVALUATE);
     let mut columns = columns.map_err(|error| source.locate(error))?;
     let outcomes = outcomes_of(&columns, model)?;
@@ -80,7 +80,7 @@ pub fn assess_model(
     );
     let rows = rows.map_err(|error| source.locate(error))?;
     let matrix = x.finish()?;
-    let truths = assign(&request.truth, "--truth", &columns, &asked.policies, asked.against, &asked.targets)?;
+    let truths = assign(&request.truth, "‹truth›", &columns, &asked.policies, asked.against, &asked.targets)?;
     let effects: Vec<Effects<'_>> = predicted
         .columns()
         .map(|(policy, outcome, values)| Effects {
@@ -173,5 +173,5 @@ fn check_memory(source: &Source, n_columns: usize, budget: &Budget) -> Result<()
     let gib = |bytes: u64| bytes as f64 / (1_u64 << 30) as f64;
     let what = format!("the effects to measure take {:.1} GiB of {:.1}", gib(needed), gib(budget.bytes));
     Err(Error::usage(what)
-        .hint("choose policies with --policy, or rows with --population, or raise --memory"))
+        .hint("choose policies with ‹policy›, or rows with ‹population›, or raise ‹memory›"))
 }

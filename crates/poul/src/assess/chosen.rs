@@ -96,7 +96,7 @@ fn comparable(
     }
     if chosen.is_empty() && (!thin_arms || in_data.len() < 2) {
         return Err(Error::input("the rows have no policy that can be compared")
-            .hint("an effect needs two policies; check the treatment column, or see --allow-unseen"));
+            .hint("an effect needs two policies; check the treatment column, or see ‹allow_unseen›"));
     }
     Ok(chosen)
 }

@@ -81,5 +81,5 @@ pub(super) fn assign<'s>(
 /// A comparison that says nothing.
 pub(super) fn itself(name: &str) -> Error {
     Error::usage(format!("`{name}` is compared with itself"))
-        .hint("choose another policy, or another --against")
+        .hint("choose another policy, or another ‹against›")
 }

@@ -55,7 +55,7 @@ impl Nuisances {
         }
         let Some(fit) = fitted.propensity else {
             progress.warn(
-                "no average effects: an observational design needs a model, or propensity columns (--propensity)",
+                "no average effects: an observational design needs a model, or columns of probabilities (‹propensity›)",
             );
             return Ok(Self { predictions, propensity: None });
         };

@@ -89,23 +89,23 @@ impl AssessmentRequest {
     pub fn check(self) -> Result<ValidAssessmentRequest> {
         if self.placebo > 0 && !self.effects.is_empty() {
             return Err(Error::usage("a placebo needs a model, whose learner is fitted again")
-                .hint("give a model before the data, or leave --placebo out"));
+                .hint("give a model before the data, or leave ‹placebo› out"));
         }
         if self.placebo > 0 && !self.checks {
             return Err(Error::usage("a placebo is one of the checks, which are left out")
-                .hint("leave --placebo out, or ask for the checks"));
+                .hint("leave ‹placebo› out, or ask for the checks"));
         }
         if self.min_rows == 0 {
             return Err(Error::usage("`min_rows` is 0").hint("it must be at least 1"));
         }
         if self.roles.outcome.is_empty() {
-            return Err(Error::usage("no outcome is named").hint("name one: --outcome COL"));
+            return Err(Error::usage("no outcome is named").hint("name one: ‹outcome=COL›"));
         }
         if let Some(CostPair { value, cost }) = &self.cost_curve
             && let Some(name) = [value, cost].into_iter().find(|name| !self.roles.outcome.contains(name))
         {
-            return Err(Error::usage(format!("--cost-curve: `{name}` is not an outcome"))
-                .hint(format!("name it as one too: --outcome {name}")));
+            return Err(Error::usage(format!("‹cost_curve›: `{name}` is not an outcome"))
+                .hint(format!("name it as one too: ‹outcome={name}›")));
         }
         let (level, seed) = (self.level, Seed::new(self.seed));
         let params = Params {

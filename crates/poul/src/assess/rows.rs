@@ -77,10 +77,7 @@ impl Rows {
                     return Err(Error::input("the predicted effect is null or not finite")
                         .at(format!("row {}", batch.rows[row] + 1))
                         .at(format!("column `{}`", feature.name))
-                        .hint(format!(
-                            "leave such rows out with --population '{} is not null'",
-                            feature.name
-                        )));
+                        .hint(format!("leave such rows out: ‹population={} is not null›", feature.name)));
                 }
                 if let Some(all) = rows.scores.get_mut(&feature.name) {
                     all.extend_from_slice(&values);

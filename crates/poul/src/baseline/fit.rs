@@ -12,7 +12,7 @@ use crate::net::{
     Batch, Layout, Network, RowSource, Tape, Trainer, TrainerParams, Var, predict, train as run_epochs,
 };
 use crate::nuisance::{Folds, SomeRows};
-use crate::{Error, Progress, Result, Seed};
+use crate::{Error, Kind, Progress, Result, Seed};
 
 /// Completes settings with defaults; refuses unknown names and values out of range.
 pub(super) fn settle<S: Surface>(settings: &Settings) -> Result<Settings> {
@@ -212,7 +212,12 @@ impl Problem<'_> {
         let loss = Loss { surface, rows: &self.rows };
         let order = seed.child("order");
         let trained =
-            run_epochs(&mut trainer, self.x, self.fitted, &loss, &schedule, &mut validate, order, progress)?;
+            run_epochs(&mut trainer, self.x, self.fitted, &loss, &schedule, &mut validate, order, progress);
+        // Where training itself went wrong, in which network is worth knowing.
+        let trained = trained.map_err(|error| match error.kind() {
+            Kind::Other => error.at(self.stage.as_str()),
+            _ => error,
+        })?;
         progress.finish();
         Ok(trained)
     }

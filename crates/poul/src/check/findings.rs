@@ -1,9 +1,10 @@
 //! What a person should look at, in words.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{Leak, Profile, Units};
 use crate::data::{Columns, Design};
+use crate::{plainly, spelled};
 
 /// One thing to look at.
 #[derive(Clone, Debug, Serialize)]
@@ -11,9 +12,23 @@ pub struct Finding {
     /// How serious it is.
     pub level: Level,
     /// What was found.
+    #[serde(serialize_with = "named")]
     pub what: String,
     /// What to do about it.
+    #[serde(serialize_with = "named")]
     pub hint: String,
+}
+
+impl Finding {
+    /// Spells the settings it names as a front end does; see [`spelled`].
+    pub fn spell(&mut self, spell: impl Fn(&str, Option<&str>) -> String) {
+        self.what = spelled(&self.what, &spell);
+        self.hint = spelled(&self.hint, &spell);
+    }
+}
+
+fn named<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&plainly(text))
 }
 
 /// How serious a finding is; ordered from the most serious.
@@ -73,7 +88,7 @@ fn sample_ratio(profile: &Profile, list: &mut List) {
         None => list.add(
             Level::Note,
             "no sample-ratio test: the intended shares are not declared".to_string(),
-            "declare them with --shares POLICY=SHARE,…",
+            "declare them: ‹shares=POLICY=SHARE,…›",
         ),
     }
 }
@@ -98,7 +113,7 @@ fn balance(profile: &Profile, design: Design, list: &mut List) {
         Design::Randomized => list.add(
             Level::Problem,
             what,
-            "exclude features measured after assignment; if it remains, assignment was not random: use --stratum or --design observational",
+            "exclude features measured after assignment; if that does not help, assignment was not random: name ‹stratum=COL›, or use ‹design=observational›",
         ),
         Design::Stratified => list.add(
             Level::Problem,
@@ -110,7 +125,7 @@ fn balance(profile: &Profile, design: Design, list: &mut List) {
         list.add(
             Level::Warning,
             format!("look post-treatment (they differ by policy beyond chance): {}", listed(&test.columns)),
-            "if they were measured after assignment, leave them out with --exclude",
+            "if they were measured after assignment, leave them out with ‹exclude›",
         );
     }
 }
@@ -127,7 +142,7 @@ fn suspicious_columns(profile: &Profile, screened: Vec<Finding>, list: &mut List
                 "`{}` is almost the outcome `{}` (correlation {:.3})",
                 leak.column, leak.outcome, leak.correlation
             ),
-            "a feature must be known before assignment: leave it out with --exclude",
+            "a feature must be known before assignment: leave it out with ‹exclude›",
         );
     }
     list.0.extend(screened);
@@ -197,7 +212,7 @@ fn policies_and_atoms(profile: &Profile, list: &mut List) {
         list.add(
             Level::Note,
             "no control is named: balance is shown against the mean of all rows".to_string(),
-            "name the policy others are compared with: --control NAME",
+            "name the policy that others are compared with: ‹control=NAME›",
         );
     }
 }

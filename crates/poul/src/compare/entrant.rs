@@ -63,7 +63,7 @@ impl Schedule {
         if self.core > 0 {
             let Some(core) = core else {
                 let error = Error::usage(format!("the schedule {self} trains on the core population"));
-                return Err(error.hint("say which rows it has: --core EXPR"));
+                return Err(error.hint("say which rows it has: ‹core=EXPR›"));
             };
             phases.push(json!({ "population": core, "epochs": self.core }));
         }

@@ -58,7 +58,7 @@ pub(super) struct Finished {
 /// Compares learners. One that fails is left out and told; wrong settings of the comparison itself are errors.
 pub fn compare(request: &ComparisonRequest<'_>, progress: &dyn Progress) -> Result<Comparison> {
     let (params, reference) = check(request)?;
-    let checkpoint = checkpoint(request)?;
+    let mut checkpoint = checkpoint(request)?;
     let experiment = &request.experiment;
     let mut populations: Vec<&str> = request
         .entrants
@@ -69,6 +69,9 @@ pub fn compare(request: &ComparisonRequest<'_>, progress: &dyn Progress) -> Resu
     populations.sort_unstable();
     populations.dedup();
     let (prepared, rows) = experiment.prepare(Some(request.split), &populations, progress)?;
+    if let Some(checkpoint) = &mut checkpoint {
+        checkpoint.hold(vec![prepared.table.dataset.x.window_rows()], experiment.budget.bytes)?;
+    }
     let other = other_table(request, &prepared, progress)?;
     let (table, rows) = match &other {
         Some(table) => (table, (0..table.n_rows() as u32).collect()),
@@ -186,7 +189,7 @@ impl Work<'_> {
 fn check(request: &ComparisonRequest<'_>) -> Result<(ValidParams, String)> {
     let entrants = request.entrants;
     let Some(first) = entrants.first() else {
-        return Err(Error::usage("there are no learners to compare").hint("name some with --learner"));
+        return Err(Error::usage("there are no learners to compare").hint("name some: ‹learner=NAME›"));
     };
     if !(1..=1000).contains(&request.seeds) {
         return Err(Error::usage(format!("{} seeds", request.seeds)).hint("use 1 to 1000"));

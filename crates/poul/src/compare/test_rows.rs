@@ -81,7 +81,7 @@ impl<'a> TestRows<'a> {
             let gib = |bytes: u64| bytes as f64 / (1_u64 << 30) as f64;
             let what =
                 format!("the effects to compare take {:.1} GiB of {:.1}", gib(needed), gib(question.bytes));
-            return Err(Error::usage(what).hint("choose policies with --policy, or raise --memory"));
+            return Err(Error::usage(what).hint("choose policies with ‹policy›, or raise ‹memory›"));
         }
         let outcomes = &table.dataset.outcome_names;
         let (policies, against) = (setting.policies, setting.control);
@@ -234,7 +234,7 @@ fn populations(part: &Part, core: Option<&str>) -> Result<Vec<(Population, Vec<u
         let rows: Vec<u32> = (0..part.n_rows() as u32).filter(|row| mask[*row as usize]).collect();
         if rows.is_empty() {
             let error = Error::input(format!("no test row belongs to the core population `{text}`"));
-            return Err(error.hint("correct --core, or leave it out"));
+            return Err(error.hint("correct ‹core›, or leave it out"));
         }
         let expression = Some(text.to_owned());
         populations.push((Population { name: "core".to_owned(), expression, rows: rows.len() }, rows));
@@ -268,7 +268,7 @@ fn targets(
         }
         let error = Error::input(format!("fewer than 2 test rows have the policy `{name}`"));
         return Err(
-            error.hint("others are compared with it: name another by --control, or test on more rows")
+            error.hint("others are compared with it: name another one, ‹control=NAME›, or test on more rows")
         );
     }
     let asked: Vec<usize> = match question.policies {
@@ -277,14 +277,12 @@ fn targets(
         }
         names => names
             .iter()
-            .map(|name| policies.require(name).map_err(|error| error.at("--policy")))
+            .map(|name| policies.require(name).map_err(|error| error.at("‹policy›")))
             .collect::<Result<_>>()?,
     };
     if asked.contains(&setting.control) {
         let name = policies.name(setting.control);
-        return Err(
-            Error::usage(format!("`{name}` is compared with itself")).hint("choose another `--policy`")
-        );
+        return Err(Error::usage(format!("`{name}` is compared with itself")).hint("choose another ‹policy›"));
     }
     let fewest = if thin_arms && question.policies.is_empty() { FEWEST_THIN_ROWS } else { FEWEST_ROWS };
     let support = Support::new(policies, &trained);
@@ -310,7 +308,7 @@ fn targets(
     }
     if targets.is_empty() && !thin_arms {
         return Err(Error::input("the test rows have no policy that can be compared")
-            .hint("an effect needs two policies; check the treatment column, or see --allow-unseen"));
+            .hint("an effect needs two policies; check the treatment column, or see ‹allow_unseen›"));
     }
     targets.sort_unstable();
     Ok(targets)

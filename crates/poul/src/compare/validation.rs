@@ -6,8 +6,8 @@ use crate::data::Design;
 use crate::effect::EffectModel;
 use crate::net::RowSource;
 use crate::nuisance::{
-    Assignment, AssignmentDesign, Folds, OutcomeLoss, OutcomeParams, OutcomeProblem, Propensity,
-    PropensityColumn, PropensityParams, SomeRows, fit_outcome, fit_propensity,
+    Assignment, Folds, KnownDesign, OutcomeLoss, OutcomeParams, OutcomeProblem, Propensity, PropensityColumn,
+    PropensityParams, SomeRows, fit_outcome, fit_propensity,
 };
 use crate::{Error, Progress, Result, Seed};
 
@@ -208,15 +208,14 @@ fn propensity(
         .collect();
     let x = part.x(all);
     let folds = Folds::deal(part.n_rows(), part.cluster.as_deref(), 1, seed);
-    let design = match (setting.design, part.stratum.as_deref()) {
-        _ if !columns.is_empty() => AssignmentDesign::Columns(&columns),
-        (Design::Observational, _) => AssignmentDesign::Observational { x: &x, folds: &folds },
-        (Design::Stratified, Some(stratum)) => {
-            let labels = dataset.stratum_labels.names();
-            AssignmentDesign::Stratified { stratum, labels, table: setting.strata_table.as_ref() }
-        }
-        _ => AssignmentDesign::Randomized,
+    let known = KnownDesign {
+        design: setting.design,
+        columns: &columns,
+        stratum: part.stratum.as_deref().map(|stratum| (stratum, dataset.stratum_labels.names())),
+        table: setting.strata_table.as_ref(),
+        features: Some((&x, &folds)),
     };
+    let design = known.require()?;
     let fit = fit_propensity(&assignment, &design, &params, seed.child("propensity"), progress)?;
     match fit.models {
         Some(models) => models.predict(&held.x(all)),

@@ -54,7 +54,7 @@ impl Budget {
         }
         let what =
             format!("{} of memory are too little for {n_rows} rows of {width} numbers", Bytes(self.bytes));
-        Err(Error::usage(what).hint(format!("{} would do: `--memory`", Bytes(least.min(table) + (64 << 20)))))
+        Err(Error::usage(what).hint(format!("{} would do: ‹memory›", Bytes(least.min(table) + (64 << 20)))))
     }
 }
 

@@ -81,7 +81,7 @@ impl Place<'_> {
             return self.error(format!("the {role} is null or NaN"), column, row).hint(leave_out(column));
         }
         let name = quoted(column);
-        let hint = format!("leave such rows out with `--population \"{name} > -1e300 and {name} < 1e300\"`");
+        let hint = format!("leave such rows out: ‹population={name} > -1e300 and {name} < 1e300›");
         self.error(format!("the {role} is infinite"), column, row).hint(hint)
     }
 }
@@ -146,7 +146,7 @@ fn of_table(error: Error, paths: &[PathBuf]) -> Error {
 }
 
 fn leave_out(column: &str) -> String {
-    format!("leave such rows out with `--population \"{} is not null\"`", quoted(column))
+    format!("leave such rows out: ‹population={} is not null›", quoted(column))
 }
 
 /// A column's name as a population expression takes it.

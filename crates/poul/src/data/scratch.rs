@@ -43,7 +43,7 @@ impl ScratchWriter {
     fn failed(&self, error: std::io::Error) -> Error {
         let needed = self.expected_bytes.unwrap_or(self.n_bytes).max(self.n_bytes);
         let hint = format!(
-            "the rows need {} of scratch space here: choose another folder by TMPDIR, or more memory with `--memory`",
+            "the rows need {} of scratch space here: choose another folder by TMPDIR, or allow more memory: ‹memory›",
             Bytes(needed)
         );
         Error::output(&self.folder, error).hint(hint)

@@ -31,7 +31,7 @@ impl Question {
     pub fn ask(&self, policies: &PolicySet, factorial: bool) -> Result<Asked> {
         let Some(against) = &self.against else {
             let error = Error::usage("no policy to compare with is named, and the model has no control");
-            return Err(error.hint("name one with `--against NAME`"));
+            return Err(error.hint("name one: ‹against=NAME›"));
         };
         let mut added: Vec<(String, Vec<(String, String)>)> = Vec::new();
         let mut find = |name: &str| -> Result<String> {
@@ -59,7 +59,7 @@ impl Question {
             let name = find(name)?;
             if name == against {
                 return Err(Error::usage(format!("`{name}` is compared with itself"))
-                    .hint("choose another `--policy` or `--against`"));
+                    .hint("choose another ‹policy› or ‹against›"));
             }
             if seen.insert(name.clone()) {
                 names.push(name);
@@ -74,7 +74,7 @@ impl Question {
         if targets.is_empty() {
             let error =
                 Error::input("there is no policy to compare").at(format!("`{}`", policies.name(against)));
-            return Err(error.hint("name one with `--policy NAME`, or define some with `--policies FILE`"));
+            return Err(error.hint("name one, ‹policy=NAME›, or define some, ‹policies=FILE›"));
         }
         Ok(Asked { policies, targets, against })
     }

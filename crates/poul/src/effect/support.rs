@@ -170,7 +170,7 @@ impl PolicySupport {
         );
         let error = Error::input(what).at(format!("policy `{}`", self.policy));
         Err(error.hint(
-            "score it anyway with `--allow-unseen`, which counts what is unknown as zero, or choose another policy",
+            "score it anyway with ‹allow_unseen›: by what the context and the action do elsewhere, and as no effect where one of them is new; or choose another policy",
         ))
     }
 }
@@ -207,7 +207,7 @@ mod tests {
             error.to_string(),
             "policy `far`: 75.0 % of the policy is on an atom that no training row carried: `s1:q`"
         );
-        assert!(error.hint_text().unwrap().contains("--allow-unseen"));
+        assert!(error.hint_text().unwrap().contains("`allow_unseen`"));
         assert_eq!((support.atom_rows("s1", "x"), support.atom_rows("s2", "x")), (7, 14));
         let share = |name: &str, rows| support.supported_share(&all, all.index(name).unwrap(), rows);
         assert_eq!([share("a", 7), share("a", 8), share("far", 8), share("far", 15)], [1.0, 0.25, 0.25, 0.0]);

@@ -123,7 +123,7 @@ impl EffectTable<'_> {
         }
         if !self.scorer.has_spread() {
             let error = Error::usage("the model has one member, so its effects have no interval");
-            return Err(error.hint("fit it with `--members 6` or so"));
+            return Err(error.hint("fit it with several members: ‹members=6›"));
         }
         let p = 0.5 + level / 2.0;
         let quantile = self
@@ -237,7 +237,7 @@ impl Layout {
         names.sort_unstable();
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             let error = Error::usage(format!("two columns of the effects are called `{}`", pair[0]));
-            return Err(error.hint("rename the id column, or give others with `--id`"));
+            return Err(error.hint("rename the id column, or name others: ‹id=COL›"));
         }
         let n_policies = table.policies.len();
         let n_pairs = piece_rows(n_policies) * n_policies;

@@ -210,7 +210,7 @@ impl<'a> TrainingData<'a> {
                 .hint("take a sample of at most 4 billion rows"));
         }
         if self.outcomes.is_empty() {
-            return Err(Error::usage("no outcome is given").hint("name one or more with `--outcome COL`"));
+            return Err(Error::usage("no outcome is given").hint("name one or more: ‹outcome=COL›"));
         }
         let optional = |found: Option<usize>| found.unwrap_or(n_rows);
         let mut lengths = vec![
@@ -271,7 +271,7 @@ impl<'a> TrainingData<'a> {
                 let name = self.policies.name(*policy as usize);
                 let what = format!("has policy `{name}`, whose propensity is 0");
                 let error = Error::input(what).at(self.place(row)).at(format!("column `{column}`"));
-                return Err(error.hint("correct the propensity, or leave the row out with `--population`"));
+                return Err(error.hint("correct the propensity, or leave the row out with ‹population›"));
             }
         }
         Ok(())

@@ -124,12 +124,12 @@ fn check(table: &Scored<'_>, propensity: &Propensity, by: &[RawColumn]) -> Resul
     if controls.peek().is_some() && !controls.any(|(row, _)| counts(row)) {
         let what = format!("all rows of the policy `{name}`, which others are compared with, have weight 0");
         return Err(
-            Error::input(what).hint("give them weights, or compare with another policy: --against NAME")
+            Error::input(what).hint("give them weights, or compare with another policy: ‹against=NAME›")
         );
     }
     if !table.arm.iter().enumerate().any(|own| is_control(&own)) {
         return Err(Error::input(format!("no row has the policy `{name}`, which others are compared with"))
-            .hint("add its rows, or compare with a policy that the rows have: --against NAME"));
+            .hint("add its rows, or compare with a policy that the rows have: ‹against=NAME›"));
     }
     Ok(())
 }

@@ -11,6 +11,8 @@ use super::tails::Tails;
 const FEW_CLUSTERS: usize = 10;
 /// Effective rows of an arm below which there is no interval: a few rows decide all.
 const FEWEST_EFFECTIVE: f64 = 10.0;
+/// Degrees of freedom that heavy tails leave at the least: with fewer, intervals would say nothing at all.
+const FEWEST_DEGREES: usize = 3;
 
 /// An average, and the distribution of its error.
 #[derive(Clone)]
@@ -122,8 +124,9 @@ impl Claim<'_> {
                      give no interval"
                 ));
             }
-            let own = effective as usize - 1;
-            degrees = Some(degrees.map_or(own, |degrees: usize| degrees.min(own)));
+            // Where a few rows make most of the standard error it is itself a guess, whatever the number of rows.
+            let by_values = (variance.degrees as usize).max(FEWEST_DEGREES);
+            degrees = Some(degrees.unwrap_or(usize::MAX).min(effective as usize - 1).min(by_values));
         }
         Ok(degrees)
     }

@@ -15,7 +15,7 @@
 use super::average_score::AverageScore;
 use super::evaluation::{Effects, Scored};
 use super::groups::Groups;
-use super::units::Units;
+use super::units::{SumVariance, Units};
 use crate::nuisance::CommonSupport;
 
 /// π is kept this far from 0 and 1 before its logit is taken.
@@ -70,6 +70,8 @@ pub(super) struct Variance {
     pub(super) variance: f64,
     /// Clusters, or rows, that the average has.
     pub(super) n_units: usize,
+    /// Degrees of freedom that the values of these allow.
+    pub(super) degrees: f64,
     /// Clusters with rows of each arm, where there are clusters.
     pub(super) arm_clusters: Option<[usize; 2]>,
 }
@@ -138,16 +140,17 @@ impl<'a> Estimates<'a> {
             let counted = || units.variances(of_row, n, |row| is_own(row).then_some(0.0));
             units.has_clusters().then(counted)
         });
-        let of_group = |(group, (variance, n_units)): (usize, (f64, usize))| {
+        let of_group = |(group, own): (usize, SumVariance)| {
             let floor: f64 = match self.of.support {
                 None => 0.0,
                 Some(_) => self.sums[group].arms.iter().map(ArmSums::least_variance).sum(),
             };
             let arm_clusters = match &clusters {
-                [Some(control), Some(treated)] => Some([control[group].1, treated[group].1]),
+                [Some(control), Some(treated)] => Some([control[group].n_units, treated[group].n_units]),
                 _ => None,
             };
-            Variance { variance: variance.max(floor) + added[group], n_units, arm_clusters }
+            let SumVariance { variance, n_units, degrees } = own;
+            Variance { variance: variance.max(floor) + added[group], n_units, degrees, arm_clusters }
         };
         found.into_iter().enumerate().map(of_group).collect()
     }

@@ -37,20 +37,18 @@ impl Units {
         self.clusters.as_ref().map_or(self.n_rows, |(_, starts)| starts.len())
     }
 
-    /// For each group the variance of Σ value over its rows, and in how many units it has rows; rows without a value do
-    /// not count.
+    /// For each group the variance of Σ value over its rows; rows without a value do not count.
     pub(super) fn variances(
         &self,
         of_row: &[u16],
         n_groups: usize,
         value: impl Fn(usize) -> Option<f64>,
-    ) -> Vec<(f64, usize)> {
-        let (mut squares, mut n_units) = (vec![0.0; n_groups], vec![0_usize; n_groups]);
+    ) -> Vec<SumVariance> {
+        let mut powers = vec![Powers::default(); n_groups];
         if self.clusters.is_none() {
             for (row, group) in of_row.iter().enumerate() {
                 let Some(value) = value(row) else { continue };
-                squares[usize::from(*group)] += value * value;
-                n_units[usize::from(*group)] += 1;
+                powers[usize::from(*group)].add(value);
             }
         } else {
             let mut sums = vec![0.0; n_groups];
@@ -66,14 +64,12 @@ impl Units {
                     sums[group] += value;
                 });
                 for group in met.drain(..) {
-                    squares[group] += std::mem::take(&mut sums[group]).powi(2);
-                    n_units[group] += 1;
+                    powers[group].add(std::mem::take(&mut sums[group]));
                     is_met[group] = false;
                 }
             }
         }
-        let variance = |(square, n): (&f64, &usize)| (square * correction(*n), *n);
-        squares.iter().zip(&n_units).map(variance).collect()
+        powers.iter().map(Powers::variance).collect()
     }
 
     /// Σ over units of the products of their sums, for each pair of `n` comparisons, n × n.
@@ -126,6 +122,41 @@ impl Units {
     }
 }
 
+/// The variance of a sum over units.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct SumVariance {
+    pub(super) variance: f64,
+    pub(super) n_units: usize,
+    /// How well the variance itself is known, as degrees of freedom of a χ² (Satterthwaite): as many as there are units where
+    /// values are normal, few where a few large values make most of it.
+    pub(super) degrees: f64,
+}
+
+/// Sums of powers of the units' values.
+#[derive(Clone, Copy, Default)]
+struct Powers {
+    n_units: usize,
+    squares: f64,
+    fourths: f64,
+}
+
+impl Powers {
+    fn add(&mut self, value: f64) {
+        let square = value * value;
+        self.n_units += 1;
+        self.squares += square;
+        self.fourths += square * square;
+    }
+
+    fn variance(&self) -> SumVariance {
+        let n = self.n_units as f64;
+        // The variance of Σ v², estimated; 2/degrees is that of Σ v² over its mean.
+        let spread = self.fourths - self.squares * self.squares / n.max(1.0);
+        let degrees = if spread > 0.0 { 2.0 * self.squares * self.squares / spread } else { f64::INFINITY };
+        SumVariance { variance: self.squares * correction(self.n_units), n_units: self.n_units, degrees }
+    }
+}
+
 /// C/(C − 1).
 fn correction(n_units: usize) -> f64 {
     if n_units > 1 { n_units as f64 / (n_units as f64 - 1.0) } else { 0.0 }
@@ -139,14 +170,29 @@ mod tests {
     fn clusters_are_summed_before_they_are_squared() {
         let values = [1.0, 2.0, -3.0, 4.0, 0.5];
         let groups = [0, 0, 1, 1, 0];
+        let plain = |found: &[SumVariance]| -> Vec<(f64, usize)> {
+            found.iter().map(|own| (own.variance, own.n_units)).collect()
+        };
         let rows = Units::new(5, None).variances(&groups, 2, |row| Some(values[row]));
-        assert_eq!(rows, [((1.0 + 4.0 + 0.25) * 1.5, 3), ((9.0 + 16.0) * 2.0, 2)]);
+        assert_eq!(plain(&rows), [((1.0 + 4.0 + 0.25) * 1.5, 3), ((9.0 + 16.0) * 2.0, 2)]);
         let units = Units::new(5, Some(&[7, 3, 7, 3, 7]));
         let clusters = units.variances(&groups, 2, |row| Some(values[row]));
-        assert_eq!(clusters, [((2.25 + 4.0) * 2.0, 2), ((9.0 + 16.0) * 2.0, 2)]);
+        assert_eq!(plain(&clusters), [((2.25 + 4.0) * 2.0, 2), ((9.0 + 16.0) * 2.0, 2)]);
         // One cluster for each row is none.
         let own = Units::new(5, Some(&[4, 0, 2, 1, 3])).variances(&groups, 2, |row| Some(values[row]));
         assert_eq!(own, rows);
+    }
+
+    #[test]
+    fn large_values_leave_few_degrees_of_freedom() {
+        let degrees = |value: &dyn Fn(usize) -> f64| {
+            Units::new(2_000, None).variances(&[0; 2_000], 1, |row| Some(value(row)))[0].degrees
+        };
+        // Quantiles of a normal distribution, then the same with ten rows out of 2,000 that are thirty times as large.
+        let normal = |row: usize| crate::effect::normal_quantile((row as f64 + 0.5) / 2_000.0);
+        let heavy = |row: usize| normal(row) * if row.is_multiple_of(200) { 30.0 } else { 1.0 };
+        assert!((1_800.0..2_300.0).contains(&degrees(&normal)), "{}", degrees(&normal));
+        assert!((2.0..30.0).contains(&degrees(&heavy)), "{}", degrees(&heavy));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! say of policies, the same for every row, and on what they say of rows beyond that.
 //!
 //! g = ḡ + (g − ḡ) gives predictions p₀ = ḡᵀ(h − e_h) and p₁ = (g − ḡ)ᵀ(h − e_h). Differences between rows are the first to
-//! be overfitted, most of all where one outcome of several is noisier than the others, as they share one early stopping.
+//! be overfitted, most of all where one outcome of several is noisier than the others, as all are trained equally long.
 //! Every member predicts the rows that it holds out, so that most rows bear witness. The slopes wanted are those of the
 //! mean over members, p̄: it goes with outcomes as much as one member's predictions do, and is less noisy, so that slopes
 //! are E[p̄p̄ᵀ]⁻¹E[p·r], where the first needs no outcome and is taken from rows that members may have seen.
@@ -16,7 +16,8 @@
 //! **What outcomes take from each other.** The effect of a policy on spending drowns in its noise, while that on visits or
 //! cost is plain, and often the same users respond. So residuals of an outcome are also regressed on what every outcome's
 //! predictions say of rows, p₁ of all outcomes together: g of outcome k becomes Σ_j L_kj·g_j. What is taken of others has a prior
-//! around zero whose variance the rows tell: where outcomes share nothing it is zero, and nothing is taken.
+//! around zero whose variance the rows tell: where outcomes share nothing it is zero, and nothing is taken. An outcome takes
+//! only from those whose differences between rows are plainer than its own, so that noise teaches nobody.
 
 use super::deviations::Deviations;
 use super::objective::{Target, Training};
@@ -62,13 +63,14 @@ pub(super) struct Calibration {
     pub(super) deviations: Option<Deviations>,
 }
 
-/// Calibrates predictions of members.
+/// Calibrates predictions of members; rows of a `cluster` are one unit of evidence.
 pub(super) fn calibrate(
     training: &Training<'_>,
     layout: &Layout,
     members: &[Vec<f32>],
     x: &dyn RowSource,
     validation: &Validation,
+    cluster: Option<&[u32]>,
     is_shared: bool,
 ) -> Result<Calibration> {
     if validation.is_empty() {
@@ -82,20 +84,26 @@ pub(super) fn calibrate(
     for (weights, rows) in members.iter().zip(&validation.rows).filter(|(_, rows)| !rows.is_empty()) {
         let parts = Parts::of(training, layout, &[weights], x, rows)?;
         let each = held_out.iter_mut().enumerate();
-        each.for_each(|(outcome, own)| add(own, training, rows, &parts, outcome));
+        each.for_each(|(outcome, own)| add(own, training, (rows, cluster), &parts, outcome));
         deviations.add(rows, parts.whole.iter().zip(&parts.average).map(|(whole, average)| whole - average));
     }
     if members.len() > 1 {
         let all: Vec<&Vec<f32>> = members.iter().collect();
         let parts = Parts::of(training, layout, &all, x, &validation.spread)?;
         let each = of_mean.iter_mut().enumerate();
-        each.for_each(|(outcome, own)| add(own, training, &validation.spread, &parts, outcome));
+        each.for_each(|(outcome, own)| add(own, training, (&validation.spread, None), &parts, outcome));
     }
-    let of = |(outcome, (own, of_mean)): (usize, (&SlopeEvidence, &SlopeEvidence))| {
-        let of_mean = (members.len() > 1).then_some(of_mean);
-        Slopes::new(own, of_mean, outcome, is_shared && n_outcomes > 1)
-    };
-    let slopes = held_out.iter().zip(&of_mean).enumerate().map(of).collect();
+    let of_mean = |outcome: usize| (members.len() > 1).then(|| &of_mean[outcome]);
+    let strengths: Vec<f64> = (0..n_outcomes)
+        .map(|outcome| OwnEvidence::new(&held_out[outcome], of_mean(outcome), outcome).strength())
+        .collect();
+    let slopes = (0..n_outcomes).map(|outcome| {
+        let is_teacher = |other: &usize| is_shared && strengths[*other] > strengths[outcome];
+        let mut teachers: Vec<usize> = (0..n_outcomes).filter(is_teacher).collect();
+        teachers.sort_by(|a, b| strengths[*b].total_cmp(&strengths[*a]));
+        Slopes::new(&held_out[outcome], of_mean(outcome), outcome, &teachers, is_shared && n_outcomes > 1)
+    });
+    let slopes = slopes.collect();
     Ok(Calibration { slopes, deviations: Some(deviations) })
 }
 
@@ -130,13 +138,19 @@ impl Parts {
 fn add(
     evidence: &mut SlopeEvidence,
     training: &Training<'_>,
-    rows: &[u32],
+    (rows, cluster): (&[u32], Option<&[u32]>),
     predicted: &Parts,
     outcome: usize,
 ) {
     let n_outcomes = training.network.g.len();
     let mut parts = vec![0.0; 1 + n_outcomes];
-    for (i, row) in rows.iter().enumerate() {
+    let mut places: Vec<usize> = (0..rows.len()).collect();
+    let unit_of = |place: usize| cluster.map_or(rows[place], |cluster| cluster[rows[place] as usize]);
+    if cluster.is_some() {
+        places.sort_by_key(|place| unit_of(*place));
+    }
+    for (turn, i) in places.iter().copied().enumerate() {
+        let row = &rows[i];
         let at = *row as usize * n_outcomes + outcome;
         let of_row = i * n_outcomes..(i + 1) * n_outcomes;
         let (whole, average) = (&predicted.whole[of_row.clone()], &predicted.average[of_row]);
@@ -154,44 +168,77 @@ fn add(
         parts[1..].iter_mut().zip(each).for_each(|(part, (whole, average))| *part = whole - average);
         // By 1/σ²: what sets rows apart is found by all of them, not by those who spend most.
         evidence.add(&parts, error, curvature, weight * training.by_noise(at).powi(2));
+        if places.get(turn + 1).is_none_or(|next| unit_of(*next) != unit_of(i)) {
+            evidence.end_unit();
+        }
+    }
+}
+
+/// What held-out rows say of the slopes of an outcome's own predictions, and the moments of the mean of members.
+struct OwnEvidence {
+    held_out: SlopeEvidence,
+    of_mean: Option<SlopeEvidence>,
+}
+
+impl OwnEvidence {
+    fn new(held_out: &SlopeEvidence, of_mean: Option<&SlopeEvidence>, outcome: usize) -> Self {
+        let own = [0, 1 + outcome];
+        Self { held_out: held_out.of_parts(&own), of_mean: of_mean.map(|of_mean| of_mean.of_parts(&own)) }
+    }
+
+    /// How plainly rows differ in what the predictions say they differ by.
+    fn strength(&self) -> f64 {
+        self.held_out.strength(self.of_mean.as_ref(), &[1.0, 1.0], &PRIORS, 1)
+    }
+
+    fn slopes(&self) -> [f64; 2] {
+        let slopes = self.held_out.posterior(self.of_mean.as_ref(), &[1.0, 1.0], &PRIORS);
+        [0, 1].map(|part| slopes[part].clamp(LEAST[part], MOST))
     }
 }
 
 impl Slopes {
-    /// From what held-out rows say, and what predictions of the mean of members are.
+    /// From what held-out rows say, and what predictions of the mean of members are; taken from no outcome but `teachers`,
+    /// the plainest first.
     fn new(
         held_out: &SlopeEvidence,
         of_mean: Option<&SlopeEvidence>,
         outcome: usize,
+        teachers: &[usize],
         is_shared: bool,
     ) -> Self {
-        let alone = [0, 1 + outcome];
-        let (own, of_alone) = (held_out.of_parts(&alone), of_mean.map(|own| own.of_parts(&alone)));
-        let own = own.posterior(of_alone.as_ref(), &[1.0, 1.0], &PRIORS);
-        let [average, rows] = [0, 1].map(|part| own[part].clamp(LEAST[part], MOST));
+        let [average, rows] = OwnEvidence::new(held_out, of_mean, outcome).slopes();
         if !is_shared {
             return Self { average, rows, loadings: Vec::new() };
         }
-        let n_outcomes = held_out.n_parts() - 1;
-        let start: Vec<f64> =
-            (0..=n_outcomes).map(|part| f64::from(u8::from(part == 0 || part == 1 + outcome))).collect();
-        let priors: Vec<SlopePrior> = (0..=n_outcomes).map(|part| PRIORS[part.min(1)]).collect();
-        let mut slopes = held_out.posterior(of_mean, &start, &priors);
-        let sizes = of_mean.unwrap_or(held_out).sizes();
-        drop_negligible(&mut slopes[1..], &sizes[1..], outcome);
-        // Rows stay ranked by their own outcome where no other tells more.
-        let takes = slopes[1..].iter().enumerate().any(|(other, slope)| other != outcome && *slope != 0.0);
-        slopes[1 + outcome] = slopes[1 + outcome].clamp(if takes { 0.0 } else { LEAST[1] }, MOST);
-        Self { average, rows, loadings: slopes.split_off(1) }
+        let mut loadings = vec![0.0; held_out.n_parts() - 1];
+        loadings[outcome] = rows;
+        if !teachers.is_empty() {
+            // The plainest come first: what goes with them is then asked only for what they do not say.
+            let others = teachers.iter().chain([&outcome]).map(|other| 1 + other);
+            let parts: Vec<usize> = [0].into_iter().chain(others).collect();
+            let (held_out, of_mean) = (held_out.of_parts(&parts), of_mean.map(|own| own.of_parts(&parts)));
+            let own = parts.len() - 1;
+            let start: Vec<f64> = (0..=own).map(|place| f64::from(u8::from(place % own == 0))).collect();
+            let priors: Vec<SlopePrior> = (0..=own).map(|place| PRIORS[place.min(1)]).collect();
+            let mut slopes = held_out.posterior(of_mean.as_ref(), &start, &priors);
+            drop_negligible(&mut slopes[1..], &of_mean.as_ref().unwrap_or(&held_out).sizes()[1..]);
+            // Rows stay ranked by their own outcome where no other tells more.
+            let takes = slopes[1..own].iter().any(|slope| *slope != 0.0);
+            slopes[own] = slopes[own].clamp(if takes { 0.0 } else { LEAST[1] }, MOST);
+            parts[1..].iter().zip(&slopes[1..]).for_each(|(part, slope)| loadings[part - 1] = *slope);
+        }
+        Self { average, rows, loadings }
     }
 }
 
-/// Leaves out what is taken of other outcomes and moves next to nothing.
-fn drop_negligible(loadings: &mut [f64], sizes: &[f64], outcome: usize) {
+/// Leaves out what is taken of other outcomes and moves next to nothing; the last loading is the outcome's own.
+fn drop_negligible(loadings: &mut [f64], sizes: &[f64]) {
     let moved: Vec<f64> = loadings.iter().zip(sizes).map(|(loading, size)| loading.powi(2) * size).collect();
     let total: f64 = moved.iter().sum();
-    for (other, (loading, moved)) in loadings.iter_mut().zip(&moved).enumerate() {
-        if other != outcome && *moved < LEAST_SHARE * total {
+    let others = loadings.len().saturating_sub(1);
+    for (loading, moved) in loadings.iter_mut().zip(&moved).take(others) {
+        if *moved < LEAST_SHARE * total {
             *loading = 0.0;
         }
     }
@@ -270,8 +317,11 @@ mod tests {
 
     fn posterior(rows: &[Row]) -> (f64, f64) {
         let mut evidence = SlopeEvidence::new(2);
-        rows.iter().for_each(|(parts, error)| evidence.add(parts, *error, 1.0, 1.0));
-        let Slopes { average, rows, .. } = Slopes::new(&evidence, None, 0, false);
+        for (parts, error) in rows {
+            evidence.add(parts, *error, 1.0, 1.0);
+            evidence.end_unit();
+        }
+        let Slopes { average, rows, .. } = Slopes::new(&evidence, None, 0, &[], false);
         (average, rows)
     }
 

@@ -64,6 +64,7 @@ impl<'a> Problem<'a> {
             weight: self.weight,
             held_out: None,
             precision: self.precision,
+            is_sized: params.training.calibrate,
             gate_penalty: params.training.gate_penalty / (self.x.n_rows().max(1) as f32).sqrt(),
         }
     }
@@ -129,7 +130,7 @@ pub(super) fn fit(
             // With exposures of their own, rows share out what policies do on average: each outcome has its own g for it.
             let is_shared =
                 params.model.shared_gain && params.model.shared_treatment_net && problem.own.is_none();
-            calibrate(&training, &layout, &weights, problem.x, &validation, is_shared)?
+            calibrate(&training, &layout, &weights, problem.x, &validation, problem.cluster, is_shared)?
         }
         _ => Calibration { slopes: Vec::new(), deviations: None },
     };

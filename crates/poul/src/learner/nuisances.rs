@@ -1,15 +1,14 @@
 //! Stage 1: outcomes in standard units, m and π out of fold (Sec. 2.2 of the paper).
 
 use super::params::{OutcomeTraining, Params};
-use crate::data::Design;
 use crate::effect::ValidTrainingData;
 use crate::net::Schedule;
 use crate::nuisance::{
-    Assignment, AssignmentDesign, ExtraRows, Folds, OutcomeFit, OutcomeKind, OutcomeLoss, OutcomeParams,
+    Assignment, ExtraRows, Folds, KnownDesign, OutcomeFit, OutcomeKind, OutcomeLoss, OutcomeParams,
     OutcomeProblem, PropensityColumn, PropensityFit, PropensityKind, PropensityParams, StackedRows,
     ValidOutcomeParams, ValidPropensityParams, fit_outcome, fit_propensity,
 };
-use crate::{Error, Progress, Result, Seed};
+use crate::{Progress, Result, Seed};
 
 /// Folds where nothing is said, and where rows are few: there an outcome model that has seen 5 rows of 6 is much better than one
 /// that has seen 4, and costs little.
@@ -63,13 +62,13 @@ pub(crate) fn propensity(
     Ok((fit, note))
 }
 
-/// The settings of m, in range.
-pub(super) fn outcome_params(params: &Params) -> Result<ValidOutcomeParams> {
-    outcome_settings(params).check()
+/// The settings of m for so many rows, in range.
+pub(super) fn outcome_params(params: &Params, n_rows: usize) -> Result<ValidOutcomeParams> {
+    outcome_settings(params, n_rows).check()
 }
 
 /// The settings of m.
-pub(super) fn outcome_settings(params: &Params) -> OutcomeParams {
+pub(super) fn outcome_settings(params: &Params, n_rows: usize) -> OutcomeParams {
     let (kind, hidden) = (params.model.outcome_model, params.model.outcome_hidden.clone());
     let own = OutcomeParams { kind, hidden, ..OutcomeParams::default() };
     let (model, training) = (&params.model, &params.training);
@@ -81,7 +80,7 @@ pub(super) fn outcome_settings(params: &Params) -> OutcomeParams {
             weight_decay: training.decay_g,
             average: training.average,
             members: model.members,
-            schedule: Schedule { epochs: training.all_epochs(), ..training.schedule() },
+            schedule: Schedule { epochs: training.all_epochs(), ..training.schedule(n_rows) },
             ..own
         },
     }
@@ -278,19 +277,14 @@ pub(super) fn fit_pi(
             PropensityColumn { column: given.column, policy, values: given.values }
         })
         .collect();
-    let design = match (data.design, data.stratum) {
-        _ if !columns.is_empty() => AssignmentDesign::Columns(&columns),
-        (Design::Randomized, _) => AssignmentDesign::Randomized,
-        (Design::Stratified, Some(stratum)) => {
-            AssignmentDesign::Stratified { stratum, labels: data.stratum_labels, table: data.stratum_table }
-        }
-        (Design::Stratified, None) => {
-            return Err(
-                Error::usage("a stratified design needs strata").hint("name the column: --stratum COL")
-            );
-        }
-        (Design::Observational, _) => AssignmentDesign::Observational { x: data.x, folds },
+    let known = KnownDesign {
+        design: data.design,
+        columns: &columns,
+        stratum: data.stratum.map(|stratum| (stratum, data.stratum_labels)),
+        table: data.stratum_table,
+        features: Some((data.x, folds)),
     };
+    let design = known.require()?;
     fit_propensity(&assignment, &design, params, seed.child("propensity"), progress)
 }
 

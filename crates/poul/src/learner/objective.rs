@@ -28,6 +28,8 @@ pub(super) struct Training<'a> {
     pub(super) held_out: Option<(&'a HeldOutParts, usize)>,
     /// The root of what each row and outcome counts by its noise, row-major.
     pub(super) precision: Option<&'a [f32]>,
+    /// Whether effects are brought to size after training.
+    pub(super) is_sized: bool,
     /// What Σ|gate| of an outcome costs, in units of the deviation of its predictions times errors.
     pub(super) gate_penalty: f32,
 }
@@ -94,10 +96,9 @@ impl Training<'_> {
         self.centre.own.map_or(self.mixtures, |own| &own.mixtures.mixtures)
     }
 
-    /// The loss of one row's predictions, summed over outcomes.
-    pub(super) fn loss_of(&self, row: usize, predicted: &[f64]) -> f64 {
-        let places = (row * predicted.len()..).zip(predicted);
-        places.map(|(place, predicted)| self.by_noise(place) * self.target.loss_of(place, *predicted)).sum()
+    /// The loss of a prediction in one place.
+    pub(super) fn loss_of(&self, place: usize, predicted: f64) -> f64 {
+        self.by_noise(place) * self.target.loss_of(place, predicted)
     }
 
     /// Half of how fast the loss of a prediction grows with its square, in one place.

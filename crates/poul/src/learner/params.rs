@@ -157,7 +157,7 @@ pub struct TrainingParams {
     pub folds: usize,
     /// Learning rate of AdamW; gates learn six times as fast. Default 0.001; above 0.
     pub learning_rate: f32,
-    /// Rows of a batch. Default 256; at least 1.
+    /// Rows of a batch. Default 0: 64 up to 8,192 rows, so that few rows make many steps, too; 128 up to 16,384; 256 beyond.
     pub batch_rows: usize,
     /// Most passes over the rows. Default 80; at least 1.
     pub epochs: usize,
@@ -206,7 +206,7 @@ impl Default for TrainingParams {
         Self {
             folds: 0,
             learning_rate: 1e-3,
-            batch_rows: 256,
+            batch_rows: 0,
             epochs: 80,
             phases: Vec::new(),
             patience: 8,
@@ -275,7 +275,6 @@ impl Params {
             ),
             ("training.folds", training.folds <= 100, "0 to 100"),
             ("training.learning_rate", positive(training.learning_rate), "above 0"),
-            ("training.batch_rows", training.batch_rows > 0, "at least 1"),
             ("training.epochs", training.epochs > 0, "at least 1"),
             ("training.phases.epochs", training.phases.iter().all(|phase| phase.epochs > 0), "at least 1"),
             ("training.validation_share", (0.0..=0.5).contains(&training.validation_share), "from 0 to 0.5"),
@@ -315,13 +314,16 @@ impl TrainingParams {
         }
     }
 
-    pub(super) fn schedule(&self) -> Schedule {
-        Schedule {
-            batch_rows: self.batch_rows,
-            epochs: self.epochs,
-            patience: self.patience,
-            ..Schedule::default()
-        }
+    /// The schedule of a fit to so many rows.
+    pub(super) fn schedule(&self, n_rows: usize) -> Schedule {
+        // On `long-tail` 64 in place of 256 had .93 of the error with 2,000 and 5,000 rows, and 1.01 with 20,000.
+        let batch_rows = match (self.batch_rows, n_rows) {
+            (0, ..=8_192) => 64,
+            (0, ..=16_384) => 128,
+            (0, _) => 256,
+            (given, _) => given,
+        };
+        Schedule { batch_rows, epochs: self.epochs, patience: self.patience, ..Schedule::default() }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{Error, Result};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PhaseParams {
-    /// The rows it trains on, by an expression like that of `--population`. Default: all.
+    /// The rows it trains on, by an expression like that of `population`. Default: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub population: Option<String>,
     /// Most passes over the rows. Default 80; at least 1.
@@ -67,7 +67,7 @@ pub(super) fn phases(data: &ValidTrainingData<'_>, params: &TrainingParams) -> R
         };
         let place = || format!("phase {}", index + 1);
         let mask = population.as_ref().map(|text| mask(data, text).map_err(|error| error.at(place())));
-        let schedule = Schedule { epochs: *epochs, ..params.schedule() };
+        let schedule = Schedule { epochs: *epochs, ..params.schedule(data.n_rows()) };
         phases.push(TrainingPhase { title, name, schedule, mask: mask.transpose()? });
     }
     Ok(phases)

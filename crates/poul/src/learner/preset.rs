@@ -1,4 +1,4 @@
-//! Named sets of defaults: `--preset paper`.
+//! Named sets of defaults: the preset `paper`.
 
 use super::params::{Centring, Embedding, ModelParams, OutcomeTraining, Params, TrainingParams};
 use crate::{Error, Kind, Result};
@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(defaults(None).unwrap(), Params::default());
         let mut paper = defaults(Some("paper")).unwrap();
         paper.training.phases = [3, 2].map(|epochs| PhaseParams { population: None, epochs }).to_vec();
-        let outcome = outcome_settings(&paper);
+        let outcome = outcome_settings(&paper, 10_000);
         assert_eq!((outcome.learning_rate, outcome.dropout, outcome.weight_decay), (1e-4, 0.0, 0.0));
         assert_eq!((outcome.members, outcome.average), (1, 0.0));
         assert_eq!((outcome.schedule.epochs, outcome.schedule.patience), (5, 0));

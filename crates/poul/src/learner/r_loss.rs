@@ -7,7 +7,7 @@
 //! many.
 
 use super::held_out::HeldOutParts;
-use super::objective::Training;
+use super::objective::{Target, Training};
 use super::phases::TrainingPhase;
 use crate::Result;
 use crate::net::{Batch, Layout, Network, RowSource, Tape, Var, predict};
@@ -45,6 +45,10 @@ impl Validation {
 
 /// The R-loss of an ensemble on the rows that its members hold out, summed over outcomes: mean squared error in standard
 /// units, or mean negative log-likelihood. Rows count by their noise as they do in training.
+///
+/// Of several outcomes with squared errors, each is taken at the size that suits it best, from 0 to as predicted: effects
+/// are brought to size after training, so that an outcome of noise, whose predictions soon are too large, must not stop
+/// the others.
 pub(super) fn r_loss(
     training: &Training<'_>,
     layout: &Layout,
@@ -54,20 +58,69 @@ pub(super) fn r_loss(
 ) -> Result<f64> {
     let n_outcomes = training.network.g.len();
     let weight_of = |row: usize| training.weight.map_or(1.0, |weight| f64::from(weight[row]));
-    let (mut total, mut mass) = (0.0, 0.0);
+    let mut sums = vec![OutcomeLoss::default(); n_outcomes];
+    let mut mass = 0.0;
     for (weights, rows) in members.iter().zip(&validation.rows) {
         let predicted = predictions(training, layout, &[weights], x, rows)?;
         for (predicted, row) in predicted.chunks(n_outcomes).zip(rows) {
             let row = *row as usize;
             mass += weight_of(row);
-            total += weight_of(row) * training.loss_of(row, predicted);
+            for (outcome, (sums, predicted)) in sums.iter_mut().zip(predicted).enumerate() {
+                let place = row * n_outcomes + outcome;
+                sums.loss += weight_of(row) * training.loss_of(place, *predicted);
+                sums.at_zero += weight_of(row) * training.loss_of(place, 0.0);
+                sums.square += weight_of(row) * training.by_noise(place) * predicted * predicted;
+            }
         }
     }
-    let loss = total / f64::max(mass, f64::MIN_POSITIVE);
-    if members.len() < 2 || validation.spread.is_empty() {
-        return Ok(loss);
+    let mass = f64::max(mass, f64::MIN_POSITIVE);
+    for sums in &mut sums {
+        *sums =
+            OutcomeLoss { loss: sums.loss / mass, at_zero: sums.at_zero / mass, square: sums.square / mass };
     }
-    let rows = &validation.spread;
+    if members.len() > 1 && !validation.spread.is_empty() {
+        let gained = gained_by_mean(training, layout, members, x, &validation.spread)?;
+        for (sums, gained) in sums.iter_mut().zip(gained) {
+            sums.loss -= gained;
+            sums.square -= gained;
+        }
+    }
+    let is_sized = n_outcomes > 1 && training.is_sized && matches!(training.target, Target::Residual(_));
+    Ok(sums.iter().map(|sums| if is_sized { sums.at_best_size() } else { sums.loss }).sum())
+}
+
+/// Mean losses of an outcome: of the ensemble's predictions, of none, and their mean square.
+#[derive(Clone, Default)]
+struct OutcomeLoss {
+    loss: f64,
+    at_zero: f64,
+    square: f64,
+}
+
+impl OutcomeLoss {
+    /// The squared loss of predictions times the factor from 0 to 1 that suits them best.
+    fn at_best_size(&self) -> f64 {
+        // loss = at_zero − 2·product + square.
+        let product = 0.5 * (self.at_zero + self.square - self.loss);
+        if product <= 0.0 {
+            return self.at_zero;
+        }
+        if product >= self.square {
+            return self.loss;
+        }
+        self.at_zero - product * product / self.square
+    }
+}
+
+/// How much smaller the loss of the mean over members is than the mean of theirs, by outcome.
+fn gained_by_mean(
+    training: &Training<'_>,
+    layout: &Layout,
+    members: &[&[f32]],
+    x: &dyn RowSource,
+    rows: &[u32],
+) -> Result<Vec<f64>> {
+    let n_outcomes = training.network.g.len();
     let (mut sum, mut squares) = (vec![0.0; rows.len() * n_outcomes], vec![0.0; rows.len() * n_outcomes]);
     for weights in members {
         let predicted = predictions(training, layout, &[weights], x, rows)?;
@@ -77,20 +130,19 @@ pub(super) fn r_loss(
         }
     }
     let n = members.len() as f64;
-    let (mut total, mut mass) = (0.0, 0.0);
+    let (mut gained, mut mass) = (vec![0.0; n_outcomes], 0.0);
     for (place, row) in rows.iter().enumerate() {
         let row = *row as usize;
-        let own = place * n_outcomes..(place + 1) * n_outcomes;
-        let gained =
-            sum[own.clone()].iter().zip(&squares[own]).enumerate().map(|(outcome, (sum, square))| {
-                // (1 − 1/M) times the unbiased variance over members.
-                let spread = (square - sum * sum / n).max(0.0) / n;
-                training.curvature_of(row * n_outcomes + outcome, sum / n) * spread
-            });
-        mass += weight_of(row);
-        total += weight_of(row) * gained.sum::<f64>();
+        let weight = training.weight.map_or(1.0, |weight| f64::from(weight[row]));
+        mass += weight;
+        for (outcome, gained) in gained.iter_mut().enumerate() {
+            let own = place * n_outcomes + outcome;
+            // (1 − 1/M) times the unbiased variance over members.
+            let spread = (squares[own] - sum[own] * sum[own] / n).max(0.0) / n;
+            *gained += weight * training.curvature_of(row * n_outcomes + outcome, sum[own] / n) * spread;
+        }
     }
-    Ok(loss - total / f64::max(mass, f64::MIN_POSITIVE))
+    Ok(gained.into_iter().map(|gained| gained / f64::max(mass, f64::MIN_POSITIVE)).collect())
 }
 
 /// The mean over members of g(x)ᵀ(h(T) − e_h(x)) of some rows, one column per outcome.
@@ -127,5 +179,24 @@ impl Network for Predicted<'_> {
     fn rows(&self, tape: &mut Tape<'_>, batch: &Batch<'_>) -> Var {
         let rows: Vec<u32> = batch.rows.iter().map(|row| self.rows[*row as usize]).collect();
         self.training.predicted(tape, &rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::OutcomeLoss;
+
+    #[test]
+    fn an_outcome_counts_at_the_size_that_suits_it() {
+        let residual = [1.0, -0.5, 2.0, 0.3];
+        for predicted in [[0.5, -0.4, 0.8, 0.1], [3.0, -2.0, 5.0, 2.0], [-1.0, 0.2, -1.0, 0.0], [0.0; 4]] {
+            let mean = |term: &dyn Fn(f64, f64) -> f64| {
+                residual.iter().zip(predicted).map(|(r, p)| term(*r, p)).sum::<f64>() / 4.0
+            };
+            let loss_at = |size: f64| mean(&|r, p| (r - size * p).powi(2));
+            let sums = OutcomeLoss { loss: loss_at(1.0), at_zero: loss_at(0.0), square: mean(&|_, p| p * p) };
+            let best = (0..=1_000).map(|step| loss_at(f64::from(step) / 1e3)).fold(f64::INFINITY, f64::min);
+            assert!((sums.at_best_size() - best).abs() < 1e-5, "{} beside {best}", sums.at_best_size());
+        }
     }
 }

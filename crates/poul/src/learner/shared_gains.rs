@@ -62,7 +62,7 @@ impl<'a> Arranged<'a> {
         if !data.auxiliary.is_empty() && !can_share {
             let what = "auxiliary outcomes need the squared loss and one treatment net for all outcomes";
             return Err(Error::usage(what).hint(
-                "leave out --auxiliary, or set `model.loss = \"squared\"` and `model.shared_treatment_net = true`",
+                "leave ‹auxiliary› out, or set `model.loss = \"squared\"` and `model.shared_treatment_net = true`",
             ));
         }
         let all: Vec<OutcomeColumn<'a>> = data.outcomes.iter().chain(&data.auxiliary).copied().collect();

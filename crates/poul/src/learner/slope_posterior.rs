@@ -30,14 +30,17 @@ pub(super) struct SlopeEvidence {
     score: Vec<f64>,
     /// Σ weight · curvature · part · partᵀ.
     moments: Vec<f64>,
-    /// Σ (weight · error)² · part · partᵀ.
+    /// Σ over units of their scores' squares.
     noise: Vec<f64>,
+    /// The score of the unit that rows are being added to.
+    unit: Vec<f64>,
 }
 
 impl SlopeEvidence {
     pub(super) fn new(n_parts: usize) -> Self {
         let square = || vec![0.0; n_parts * n_parts];
-        Self { n_parts, mass: 0.0, score: vec![0.0; n_parts], moments: square(), noise: square() }
+        let zeros = || vec![0.0; n_parts];
+        Self { n_parts, mass: 0.0, score: zeros(), moments: square(), noise: square(), unit: zeros() }
     }
 
     pub(super) fn n_parts(&self) -> usize {
@@ -57,6 +60,7 @@ impl SlopeEvidence {
             score: parts.iter().map(|part| self.score[*part]).collect(),
             moments: square(&self.moments),
             noise: square(&self.noise),
+            unit: parts.iter().map(|part| self.unit[*part]).collect(),
         }
     }
 
@@ -72,16 +76,50 @@ impl SlopeEvidence {
         self.mass += weight;
         for (i, own) in parts.iter().enumerate() {
             self.score[i] += weight * error * own;
+            self.unit[i] += weight * error * own;
             for (j, other) in parts[..=i].iter().enumerate() {
                 self.moments[i * n + j] += weight * curvature * own * other;
-                self.noise[i * n + j] += (weight * error).powi(2) * own * other;
             }
         }
+    }
+
+    /// Ends a unit, a row or a cluster: what its rows have in common makes slopes less sure.
+    pub(super) fn end_unit(&mut self) {
+        let n = self.n_parts;
+        for i in 0..n {
+            for j in 0..=i {
+                self.noise[i * n + j] += self.unit[i] * self.unit[j];
+            }
+        }
+        self.unit.fill(0.0);
     }
 
     /// The slopes. `of_mean` has the moments of the predictor whose slopes are wanted, where it is another one that goes with
     /// outcomes as these parts do; `start` is how much of each part the errors have taken off.
     pub(super) fn posterior(&self, of_mean: Option<&Self>, start: &[f64], priors: &[SlopePrior]) -> Vec<f64> {
+        let (precision, pull) = self.normal_equations(of_mean, start);
+        solve(&precision, &pull, start, priors).unwrap_or_else(|| priors.iter().map(mean_of).collect())
+    }
+
+    /// How far the slope of a part is from zero in standard errors, squared, beside parts whose prior is known.
+    pub(super) fn strength(
+        &self,
+        of_mean: Option<&Self>,
+        start: &[f64],
+        priors: &[SlopePrior],
+        part: usize,
+    ) -> f64 {
+        let (precision, pull) = self.normal_equations(of_mean, start);
+        let mut known: Vec<Option<f64>> = priors.iter().map(precision_of).collect();
+        known[part] = Some(0.0);
+        match of_part(&precision, &pull, start, priors, &known, part) {
+            Some((mean, variance)) if variance > 0.0 => mean * mean / variance,
+            _ => 0.0,
+        }
+    }
+
+    /// The precision of slopes by the rows alone, and what it pulls steps from `start` to.
+    fn normal_equations(&self, of_mean: Option<&Self>, start: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let n = self.n_parts;
         let found = self.per_mass(&self.moments, 1);
         let curved = of_mean.map_or_else(|| found.clone(), |own| own.per_mass(&own.moments, 1));
@@ -110,7 +148,7 @@ impl SlopeEvidence {
                 (0..n).for_each(|j| precision[i * n + j] = dot(&columns[i], &columns[j]));
             }
         }
-        solve(&precision, &pull, start, priors).unwrap_or_else(|| priors.iter().map(mean_of).collect())
+        (precision, pull)
     }
 
     /// The full matrix, divided by a power of the mass.
@@ -125,13 +163,7 @@ impl SlopeEvidence {
 fn solve(precision: &[f64], pull: &[f64], start: &[f64], priors: &[SlopePrior]) -> Option<Vec<f64>> {
     let n = pull.len();
     // By part the prior's precision; none: the slope is zero.
-    let mut known: Vec<Option<f64>> = priors
-        .iter()
-        .map(|prior| match prior {
-            SlopePrior::Known(_, sd) => Some(sd.powi(-2)),
-            SlopePrior::Found => None,
-        })
-        .collect();
+    let mut known: Vec<Option<f64>> = priors.iter().map(precision_of).collect();
     let is_found = |part: &usize| matches!(priors[*part], SlopePrior::Found);
     let sought: Vec<usize> = (0..n).filter(is_found).collect();
     for _ in 0..MOST_PASSES {
@@ -207,6 +239,14 @@ fn posterior_of(
     Some((right, factor, active))
 }
 
+/// A prior's precision; none where it is to be found.
+fn precision_of(prior: &SlopePrior) -> Option<f64> {
+    match prior {
+        SlopePrior::Known(_, sd) => Some(sd.powi(-2)),
+        SlopePrior::Found => None,
+    }
+}
+
 fn mean_of(prior: &SlopePrior) -> f64 {
     match prior {
         SlopePrior::Known(mean, _) => *mean,
@@ -235,6 +275,7 @@ mod tests {
             let parts = [0.1 * draw(), 0.1 * shared, 0.1 * (0.8 * shared + 0.6 * draw())];
             let residual = parts.iter().zip(truth).map(|(part, truth)| part * truth).sum::<f64>() + draw();
             evidence.add(&parts, residual, 1.0, 1.0);
+            evidence.end_unit();
         }
         evidence
     }
@@ -264,6 +305,7 @@ mod tests {
             let residual = parts[0] + 0.7 * parts[1] + rng.random_range(-2.0..2.0);
             one.add(&parts, residual, 1.0, 1.0);
             other.add(&[parts[0], 1e4 * parts[1]], residual, 1.0, 1.0);
+            [&mut one, &mut other].into_iter().for_each(SlopeEvidence::end_unit);
         }
         let priors = [SlopePrior::Known(1.0, 0.5), SlopePrior::Found];
         let [one, other] = [one, other].map(|own| own.posterior(None, &[0.0; 2], &priors));
@@ -272,5 +314,29 @@ mod tests {
             "{one:?} {other:?}"
         );
         assert!((one[1] - 0.7).abs() < 0.2, "{one:?}");
+    }
+
+    #[test]
+    fn rows_that_say_the_same_count_once() {
+        let (mut once, mut often, mut clustered) =
+            (SlopeEvidence::new(2), SlopeEvidence::new(2), SlopeEvidence::new(2));
+        let mut rng = Seed::new(5).rng();
+        for _ in 0..60 {
+            let parts: [f64; 2] = [rng.random_range(-1.0..1.0), rng.random_range(-1.0..1.0)];
+            let residual = parts[0] + 0.5 * parts[1] + rng.random_range(-2.0..2.0);
+            once.add(&parts, residual, 1.0, 1.0);
+            once.end_unit();
+            for _ in 0..20 {
+                often.add(&parts, residual, 1.0, 1.0);
+                often.end_unit();
+                clustered.add(&parts, residual, 1.0, 1.0);
+            }
+            clustered.end_unit();
+        }
+        let priors = [SlopePrior::Known(1.0, 0.5), SlopePrior::Known(0.0, 0.2)];
+        let [once, often, clustered] =
+            [once, often, clustered].map(|own| own.posterior(None, &[0.0; 2], &priors));
+        assert!((once[1] - clustered[1]).abs() < 1e-9, "{once:?} {clustered:?}");
+        assert!(often[1] > 1.2 * clustered[1], "{often:?} {clustered:?}");
     }
 }

@@ -77,7 +77,7 @@ pub fn train(
     let folds = folds(data, params.training.folds, seed);
     let loss = if is_logistic { OutcomeLoss::Logistic } else { OutcomeLoss::Squared };
     let Residuals { values: mut residual, mut scales, outcome } =
-        out_of_fold(data, weight, &folds, &outcome_params(&params)?, loss, seed, progress)?;
+        out_of_fold(data, weight, &folds, &outcome_params(&params, data.n_rows())?, loss, seed, progress)?;
     if let Some(start) = &start {
         change_units(&mut residual, &scales, &start.scales());
         scales = start.scales();

@@ -17,6 +17,11 @@ pub(super) struct Baseline {
 }
 
 impl Baseline {
+    /// Rows that are in memory at a time; none where all are.
+    pub(super) fn window_rows(&self) -> Option<usize> {
+        self.dataset.x.window_rows()
+    }
+
     /// Finds the columns of every table of the request, before any row is read.
     pub(super) fn columns(request: &FitRequest<'_>) -> Result<Vec<Columns>> {
         let of_table = |source: &Source| {

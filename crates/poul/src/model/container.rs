@@ -134,7 +134,7 @@ fn damaged(what: &str) -> Error {
 
 fn not_a_model(what: &str) -> Error {
     Error::input(format!("not a model: {what}"))
-        .hint("give the file that `poul fit --out` wrote; the model comes before the data")
+        .hint("give a file that fitting wrote; the model comes before the data")
 }
 
 /// A tensor's place in the file, without its numbers.

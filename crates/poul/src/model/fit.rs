@@ -86,7 +86,7 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
     let strata_table = strata_table(request)?;
     let baseline_columns = Baseline::columns(request)?;
     let fingerprint = source.fingerprint()?;
-    let checkpoint = checkpoint(request, &settings, &fingerprint)?;
+    let mut checkpoint = checkpoint(request, &settings, &fingerprint)?;
     let (dataset, encoder) = match start {
         None => Dataset::read_and_fit(source, &columns, request.encoder, request.budget, progress)?,
         Some(saved) => {
@@ -106,6 +106,11 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
         features = warnings;
     }
     let baseline = Baseline::read_all(request, baseline_columns, &encoder, &dataset, progress)?;
+    if let Some(checkpoint) = &mut checkpoint {
+        let tables =
+            std::iter::once(dataset.x.window_rows()).chain(baseline.iter().map(Baseline::window_rows));
+        checkpoint.hold(tables.collect(), request.budget.bytes)?;
+    }
     let weight = dataset.weight.as_deref();
     let exposure = Exposure::fit(&columns, &dataset.exposure, weight)?;
     notes.extend(exposure.as_ref().filter(|_| !learner.takes_exposure()).map(|_| learner.exposure_note()));
@@ -147,7 +152,13 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
         seed: request.seed,
         data: earlier.chain(records(request, data.n_rows(), &baseline)?).collect(),
         command: request.command.clone(),
-        notes: encoder.notes().iter().cloned().chain(features).chain(notes).collect(),
+        notes: encoder
+            .notes()
+            .iter()
+            .chain(&features)
+            .chain(&notes)
+            .map(|note| crate::plainly(note))
+            .collect(),
         history: trained.history,
         policy_rows: warm_start::policy_rows(start, &policies, data.policy_rows()),
         model: trained.effects.manifest()?,
@@ -210,11 +221,11 @@ fn strata_table(request: &FitRequest<'_>) -> Result<Option<StratumTable>> {
     let columns = request.columns;
     if !columns.propensity.is_empty() {
         let error = Error::usage("propensity columns and a table of strata exclude each other");
-        return Err(error.hint("give `--propensity` or `--strata-table`, not both"));
+        return Err(error.hint("give ‹propensity› or ‹strata_table›, not both"));
     }
     if columns.design != Design::Stratified || columns.stratum.is_none() {
         let error = Error::usage("a table of strata is for a stratified design");
-        return Err(error.hint("add `--design stratified --stratum COL`"));
+        return Err(error.hint("add ‹design=stratified› and ‹stratum=COL›"));
     }
     StratumTable::from_source(source, request.policies.names()).map(Some)
 }

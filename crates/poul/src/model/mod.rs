@@ -125,7 +125,7 @@ impl Model {
             if let Some(other) = named.iter().find(|other| !columns.exposure.contains(other)) {
                 let what =
                     format!("the model was fitted with other exposure columns than `{}`", other.column);
-                return Err(Error::usage(what).hint("leave --exposure out: the model knows its columns"));
+                return Err(Error::usage(what).hint("leave ‹exposure› out: the model knows its columns"));
             }
         }
         self.manifest.encoder.columns_for(columns, schema)

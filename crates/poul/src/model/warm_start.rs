@@ -15,7 +15,9 @@ pub(super) fn check(saved: &Model, request: &FitRequest<'_>) -> Result<()> {
     if manifest.learner != request.learner {
         let what =
             format!("the saved model is of the learner `{}`, not `{}`", manifest.learner, request.learner);
-        return Err(Error::usage(what).at(place).hint(format!("--learner {}", manifest.learner)));
+        return Err(Error::usage(what)
+            .at(place)
+            .hint(format!("use the same learner: ‹learner={}›", manifest.learner)));
     }
     if !saved.effects.starts_training() {
         let what = format!("the learner `{}` cannot start from a model", manifest.learner);
@@ -29,7 +31,7 @@ pub(super) fn check(saved: &Model, request: &FitRequest<'_>) -> Result<()> {
         let what = format!("the saved model is of the outcomes {saved}, not {ours}");
         return Err(Error::usage(what)
             .at(place)
-            .hint(format!("--outcome {saved}, in this order, or fit afresh")));
+            .hint(format!("name them in this order, ‹outcome={saved}›, or fit without a saved model")));
     }
     let is_exposed = !request.columns.exposure.is_empty() || !request.policies.exposure().is_empty();
     if manifest.exposure.is_some() || is_exposed {

@@ -160,7 +160,7 @@ impl<'c> Run<'c> {
         };
         match kept.and_then(|()| checkpoint.set_diverged(&message)) {
             Ok(()) => {
-                error.hint(format!("{advice}; --resume with a lower rate goes on from the last good state"))
+                error.hint(format!("{advice}; ‹resume› with a lower rate goes on from the last good state"))
             }
             Err(failed) => error.hint(format!("{advice}; the last good state could not be kept: {failed}")),
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Assignment, AssignmentDesign, Folds, OutcomeLoss, OutcomeParams, OutcomeProblem, PropensityColumn,
+    Assignment, Folds, KnownDesign, OutcomeLoss, OutcomeParams, OutcomeProblem, PropensityColumn,
     PropensityFit, PropensityParams, cross_fit_ridge, fit_outcome, fit_propensity,
 };
 use crate::data::Design;
@@ -50,14 +50,14 @@ pub fn evaluated_nuisances(
     let n_rows = policy.len();
     let folds = Folds::deal(n_rows, cluster, FOLDS, seed);
     let x = rows.x.filter(|_| folds.check(n_rows).is_ok());
-    let design = match (rows.design, rows.stratum, x) {
-        _ if !rows.propensity.is_empty() => Some(AssignmentDesign::Columns(rows.propensity)),
-        (Design::Stratified, Some((stratum, labels)), _) => {
-            Some(AssignmentDesign::Stratified { stratum, labels, table: None })
-        }
-        (Design::Observational, _, x) => x.map(|x| AssignmentDesign::Observational { x, folds: &folds }),
-        _ => Some(AssignmentDesign::Randomized),
+    let known = KnownDesign {
+        design: rows.design,
+        columns: rows.propensity,
+        stratum: rows.stratum,
+        table: None,
+        features: x.map(|x| (x, &folds)),
     };
+    let design = known.assignment()?;
     let params = PropensityParams::default().check()?;
     let fit = |design| fit_propensity(&rows.assignment, &design, &params, seed.child("propensity"), progress);
     let propensity = design.map(fit).transpose()?;

@@ -23,6 +23,7 @@ pub use outcome::{
     ExtraRows, OutcomeFit, OutcomeKind, OutcomeLoss, OutcomeManifest, OutcomeModel, OutcomeModels,
     OutcomeParams, OutcomeProblem, ValidOutcomeParams, cross_fit, fit_outcome,
 };
+pub(crate) use propensity::KnownDesign;
 pub use propensity::{
     AbsentPolicies, Assignment, AssignmentDesign, PolicyOverlap, Propensity, PropensityColumn, PropensityFit,
     PropensityKind, PropensityManifest, PropensityModels, PropensityParams, PropensityReport, StratumTable,

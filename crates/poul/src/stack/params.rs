@@ -110,7 +110,7 @@ pub(super) fn read(settings: &Settings) -> Result<Params> {
     }
     if model.of.len() < 2 {
         let error = Error::usage("a stack needs at least two members").at(place());
-        return Err(error.hint("name them: --of poul,s-learner,constant"));
+        return Err(error.hint("name them: ‹of=poul,s-learner,constant›"));
     }
     if model.of.iter().any(|name| name == NAME) {
         let error = Error::usage(format!("`{NAME}` cannot be a member of itself")).at(place());

@@ -146,7 +146,7 @@ mod tests {
         }
         let poul = learner("poul").unwrap();
         assert!(preset("paper-gvm", poul, None).unwrap_err().hint_text().unwrap().contains("paper-gmv"));
-        assert!(preset("paper-gmv", poul, None).unwrap_err().hint_text().unwrap().contains("--core"));
+        assert!(preset("paper-gmv", poul, None).unwrap_err().hint_text().unwrap().contains("`core"));
         assert!(preset("paper-gmv", learner("ridge").unwrap(), None).is_err());
     }
 }

@@ -94,7 +94,7 @@ pub(super) fn with_epochs(settings: &Settings, share: f64) -> Result<Settings> {
     }
     match found {
         true => Ok(settings),
-        false => Err(Error::usage("the learner has no epochs to save").hint("save rows: --resource rows")),
+        false => Err(Error::usage("the learner has no epochs to save").hint("save rows: ‹resource=rows›")),
     }
 }
 

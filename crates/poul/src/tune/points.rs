@@ -26,7 +26,7 @@ pub enum Search {
 /// The points to try.
 pub(super) fn points(space: &Space, search: Search, trials: usize, seed: Seed) -> Result<Vec<Point>> {
     if trials == 0 {
-        return Err(Error::usage("no trials").hint("use --trials 1 or more"));
+        return Err(Error::usage("no trials").hint("ask for at least one: ‹trials=1›"));
     }
     let n_grid = space.grid_points();
     let whole = search == Search::Grid || (search == Search::Auto && space.is_discrete() && n_grid <= trials);

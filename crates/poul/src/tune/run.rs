@@ -106,11 +106,14 @@ pub fn tune(request: &TuneRequest<'_>, progress: &dyn Progress) -> Result<Tuning
             error: None,
         });
     }
-    let checkpoint = checkpoint(request)?;
+    let mut checkpoint = checkpoint(request)?;
     let mut populations: Vec<&str> = settings.iter().flat_map(Settings::populations).collect();
     populations.sort_unstable();
     populations.dedup();
     let (prepared, _) = experiment.prepare(None, &populations, progress)?;
+    if let Some(checkpoint) = &mut checkpoint {
+        checkpoint.hold(vec![prepared.table.dataset.x.window_rows()], experiment.budget.bytes)?;
+    }
     let work = Work { request, prepared: &prepared, checkpoint: checkpoint.as_ref(), progress };
 
     let rounds = Halving::plan(request.halving.as_ref(), trials.len());

@@ -140,7 +140,7 @@ fn a_table_in_memory_in_pieces_or_in_a_file_is_the_same_table() {
     let missing = AssessmentRequest { by: vec!["cty".to_owned()], ..quick() };
     let [in_memory, in_file] = [&elsewhere[0], &elsewhere[1]]
         .map(|source| by_model(&model, source, missing.clone()).unwrap_err().to_string());
-    assert_eq!(in_memory, "--by: there is no column `cty`");
+    assert_eq!(in_memory, "`by`: there is no column `cty`");
     assert_eq!(in_file, format!("{}: {in_memory}", path.display()));
 }
 
@@ -274,10 +274,10 @@ fn wrong_requests_are_usage_errors() {
         AssessmentRequest { against: Some("T1".to_owned()), policy: vec!["T1".to_owned()], ..tau.clone() };
     let columns = |request: AssessmentRequest| assess_columns(&source, &request.check()?, &Silent);
     for (failed, says) in [
-        (by_model(&model, &source, tau), "a model and --effects exclude each other"),
+        (by_model(&model, &source, tau), "a model and `effects` exclude each other"),
         (columns(nothing), "what is to be evaluated?"),
         (columns(itself), "`T1` is compared with itself"),
-        (columns(of_columns(&[("gmv", None)])), "--effects: `gmv` is an outcome"),
+        (columns(of_columns(&[("gmv", None)])), "`effects`: `gmv` is an outcome"),
         (by_model(&model, &source, small), "the effects to measure take"),
     ] {
         let error = failed.unwrap_err();

@@ -146,7 +146,7 @@ fn wrong_cells_are_told_with_file_row_and_column() {
 #[test]
 fn a_hint_for_an_unusual_name_can_be_used() {
     let error = error("policy,gross value,x\na,1,1\nb,,2\n", |roles| roles.outcome = names(&["gross value"]));
-    assert!(error.hint_text().unwrap().contains("\"`gross value` is not null\""));
+    assert!(error.hint_text().unwrap().contains("population = `gross value` is not null"));
 }
 
 /// A table of mixed types whose rows depend on their number alone.

@@ -115,6 +115,11 @@ fn a_noisy_outcome_takes_from_a_plain_one_who_responds() {
     let noisy = |x: &[f32]| 3.0 * effects(x, 1)[0];
     let error = |shared: bool| {
         let trained = world.fit(&["plain", "noisy"], &[], &[("shared_gain", shared.into())]).unwrap();
+        if shared {
+            // In the order of names: the noisy outcome teaches the plain one nothing.
+            let taken = loadings(&trained);
+            assert!(taken[0][1] != 0.0 && taken[1][0] == 0.0, "{taken:?}");
+        }
         let scores = world.scores(&*trained.effects);
         [world.error(&scores[1], noisy), world.error(&scores[0], |x| effects(x, 1)[0])]
     };

@@ -308,7 +308,7 @@ fn rows_on_disk_that_do_not_fit_as_bins_are_told() {
     let problem = OutcomeProblem::new(&rows, &y, &SQUARED);
     let error = try_fit(&problem, 2, params(OutcomeKind::Boosted)).unwrap_err();
     assert!(error.to_string().contains("memory budget"), "{error}");
-    assert!(error.hint_text().unwrap().contains("--memory"));
+    assert!(error.hint_text().unwrap().contains("`memory`"));
     let mut quick = params(OutcomeKind::Auto);
     quick.schedule = Schedule { epochs: 1, ..quick.schedule };
     let choice = try_fit(&problem, 2, quick).unwrap().choices.remove(0).unwrap();

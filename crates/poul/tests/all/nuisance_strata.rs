@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use poul::Silent;
-use poul::data::{Budget, Dataset, EncoderParams, Need, Roles, Source};
-use poul::nuisance::{Assignment, Propensity, StratumTable};
+use poul::data::{Budget, Dataset, Design, EncoderParams, Need, Roles, Source};
+use poul::nuisance::{Assignment, EvaluatedRows, Propensity, StratumTable, evaluated_nuisances};
 use poul::policy::PolicySet;
 use poul::simulate::{Simulation, run};
+use poul::{Seed, Silent};
 
 #[test]
 fn the_table_of_a_stratified_simulation_is_read() {
@@ -78,4 +78,24 @@ fn what_is_wrong_with_a_table_of_strata_is_told() {
     let labels: [Arc<str>; 2] = ["b".into(), "c".into()];
     let error = given(&[0, 1], &labels, &[1, 1]).unwrap_err();
     assert!(error.to_string().contains("row 2 of the data: unknown stratum `c`"), "{error}");
+}
+
+#[test]
+fn a_stratified_design_without_strata_is_an_error() {
+    let names = ["control".to_owned(), "t1".to_owned()];
+    let policy: Vec<u32> = (0..20).map(|row| row % 2).collect();
+    let stratum = vec![0; 20];
+    let labels = [Arc::<str>::from("all")];
+    let rows = EvaluatedRows {
+        x: None,
+        assignment: Assignment::new(&names, &policy),
+        design: Design::Stratified,
+        stratum: None,
+        propensity: &[],
+        outcomes: &[],
+    };
+    let error = evaluated_nuisances(&rows, Seed::new(1), &Silent).unwrap_err();
+    assert_eq!(error.to_string(), "a stratified design needs strata");
+    let rows = EvaluatedRows { stratum: Some((&stratum, &labels)), ..rows };
+    assert!(evaluated_nuisances(&rows, Seed::new(1), &Silent).unwrap().propensity.is_some());
 }

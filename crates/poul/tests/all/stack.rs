@@ -78,7 +78,11 @@ fn summary(trained: &Trained) -> StackSummary {
 fn members(of: &[&str]) -> Value {
     let network = json!({ "epochs": 6, "batch_rows": 128 });
     let own = |name: &str| match name {
-        "poul" => json!({ "model": { "members": 2, "hidden": [16] }, "training": network }),
+        "poul" => {
+            let mut training = network.clone();
+            training["folds"] = json!(2);
+            json!({ "model": { "members": 2, "hidden": [16], "outcome_hidden": [16] }, "training": training })
+        }
         "s-learner" => json!({ "model": { "members": 1, "hidden": [16] }, "training": network }),
         _ => json!({}),
     };

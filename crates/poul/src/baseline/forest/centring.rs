@@ -9,9 +9,9 @@ use super::rows::ForestRows;
 use crate::data::Design;
 use crate::effect::ValidTrainingData;
 use crate::nuisance::{
-    Assignment, AssignmentDesign, Propensity, PropensityColumn, PropensityParams, fit_propensity,
+    Assignment, KnownDesign, Propensity, PropensityColumn, PropensityParams, fit_propensity,
 };
-use crate::{Error, Progress, Result, Seed};
+use crate::{Progress, Result, Seed};
 
 /// What nuisances are fitted on.
 pub(super) struct Centring<'a> {
@@ -105,18 +105,14 @@ impl Centring<'_> {
             values: given.values,
         });
         let columns: Vec<PropensityColumn<'_>> = column.collect();
-        let design = match (data.design, data.stratum) {
-            _ if !columns.is_empty() => AssignmentDesign::Columns(&columns),
-            (Design::Stratified, Some(stratum)) => {
-                let (labels, table) = (data.stratum_labels, data.stratum_table);
-                AssignmentDesign::Stratified { stratum, labels, table }
-            }
-            (Design::Stratified, None) => {
-                let error = Error::usage("a stratified design needs strata");
-                return Err(error.hint("name the column: --stratum COL"));
-            }
-            _ => AssignmentDesign::Randomized,
+        let known = KnownDesign {
+            design: data.design,
+            columns: &columns,
+            stratum: data.stratum.map(|stratum| (stratum, data.stratum_labels)),
+            table: data.stratum_table,
+            features: None,
         };
+        let design = known.require()?;
         let params = PropensityParams::default().check()?;
         let seed = self.seed.child("propensity");
         Ok(fit_propensity(&assignment, &design, &params, seed, self.progress)?.propensity)

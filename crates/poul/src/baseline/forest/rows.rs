@@ -27,7 +27,7 @@ impl ForestRows {
         let n_features = data.x.n_cols();
         if n_features > MOST_FEATURES {
             let what = format!("{n_features} features are more than the {MOST_FEATURES} a forest can hold");
-            return Err(Error::input(what).hint("leave some out with `--exclude`"));
+            return Err(Error::input(what).hint("leave some out with ‹exclude›"));
         }
         let counts = |row: &u32| data.weight.is_none_or(|weight| weight[*row as usize] > 0.0);
         let kept: Vec<u32> = (0..data.n_rows() as u32).filter(counts).collect();

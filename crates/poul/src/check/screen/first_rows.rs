@@ -53,7 +53,7 @@ impl FirstRows {
             found.map(|(name, _)| name.as_str()).collect()
         };
         let of = |names: Vec<&str>, one: &str, many: &str| {
-            let hint = format!("leave it out with {}, or keep it as --id", exclude(&names));
+            let hint = format!("leave it out with {}, or keep it as ‹id›", exclude(&names));
             let what = if names.len() == 1 { one } else { many };
             (!names.is_empty()).then(|| about(Level::Warning, &names, what, &hint))
         };

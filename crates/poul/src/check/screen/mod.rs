@@ -97,9 +97,7 @@ fn about(level: Level, columns: &[&str], what: &str, hint: &str) -> Finding {
     Finding { level, what: format!("{} {what}", listed(&names)), hint: hint.to_owned() }
 }
 
-/// The flag that leaves columns out, ready to be typed.
+/// The setting that leaves columns out.
 fn exclude(columns: &[&str]) -> String {
-    let quoted = |name: &&str| name.contains([' ', ',', '*', ':']);
-    let names = columns.join(",");
-    if columns.iter().any(quoted) { format!("--exclude '{names}'") } else { format!("--exclude {names}") }
+    format!("‹exclude={}›", columns.join(","))
 }

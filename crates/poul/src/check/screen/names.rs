@@ -52,7 +52,7 @@ pub(crate) fn by_name(columns: &Columns) -> Vec<Finding> {
             _ => "are named like outcomes and are used as features",
         };
         let hint = format!(
-            "if it was measured after assignment, leave it out with {}, or name it with --outcome",
+            "if it was measured after assignment, leave it out with {}, or name it as an ‹outcome›",
             exclude(&outcomes)
         );
         findings.push(about(Level::Warning, &outcomes, what, &hint));

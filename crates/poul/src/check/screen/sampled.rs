@@ -116,7 +116,7 @@ fn findings(marks: &[Marks], rows: &EncodedRows<'_>, columns: &Columns, alone: b
         Level::Warning,
         &features(&|marks| marks.unbalanced && !marks.tells_policy),
         "differs by policy far beyond chance: it looks measured after assignment",
-        "if assignment was not random, say so with --stratum or --design observational; else leave it out with ",
+        "if assignment was not random, say so with ‹stratum=COL› or ‹design=observational›; else leave it out with ",
     );
     findings
 }

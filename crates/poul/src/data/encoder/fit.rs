@@ -81,8 +81,9 @@ impl EncoderFit {
         }
         if features.iter().all(|feature| feature.code == Code::Dropped) {
             let error = Error::input("no feature varies: there is nothing to learn from");
-            return Err(error
-                .hint(notes.first().cloned().unwrap_or_else(|| "name features with `--features`".into())));
+            return Err(
+                error.hint(notes.first().cloned().unwrap_or_else(|| "name features with ‹features›".into()))
+            );
         }
         Ok(Encoder { features, notes })
     }

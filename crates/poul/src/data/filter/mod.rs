@@ -1,4 +1,4 @@
-//! The `--population` expression: which rows count.
+//! The `population` expression: which rows count.
 //!
 //! ```text
 //! core = 1

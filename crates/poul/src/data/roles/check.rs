@@ -46,9 +46,9 @@ impl Roles {
             && propensity.is_empty()
         {
             let error = Error::usage("a stratified design needs a stratum or propensities");
-            return Err(error.hint(
-                "name the column with `--stratum COL`, or propensity columns with `--propensity GLOB`",
-            ));
+            return Err(
+                error.hint("name the column, ‹stratum=COL›, or columns of probabilities, ‹propensity=GLOB›")
+            );
         }
         let exposure = match &self.exposure {
             Some(role) if need.treatment => self.checked_exposure(&table, role)?,
@@ -135,7 +135,7 @@ impl Roles {
         for name in &names {
             let checked = table.require("treatment", name);
             if self.treatment.is_none() && self.treatment_columns.is_empty() {
-                let hint = "name the column of policies with `--treatment COL`, or the columns of a factorial design with `--treatment-columns A,B`";
+                let hint = "name the column of policies, ‹treatment=COL›, or the columns of a factorial design, ‹treatment_columns=A,B›";
                 checked.map_err(|error| error.hint(hint))?;
             } else {
                 checked?;
@@ -146,7 +146,7 @@ impl Roles {
 
     fn checked_outcomes(&self, table: &Table<'_>) -> Result<Vec<String>> {
         if self.outcome.is_empty() {
-            return Err(Error::usage("no outcome is given").hint("name one or more with `--outcome COL`"));
+            return Err(Error::usage("no outcome is given").hint("name one or more: ‹outcome=COL›"));
         }
         for name in &self.outcome {
             table.require_numeric("outcome", name)?;
@@ -212,7 +212,7 @@ impl Roles {
             let kind = ColumnKind::of(field.data_type()).ok_or_else(|| {
                 let what = format!("has type {}, which cannot be a feature", field.data_type());
                 let error = Error::input(what).at(format!("column `{}`", field.name()));
-                error.hint(format!("leave it out with `--exclude '{}'`", field.name()))
+                error.hint(format!("leave it out: ‹exclude={}›", field.name()))
             })?;
             features.push(Feature { name: field.name().clone(), kind });
         }
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn wrong_roles_are_told() {
         let cases: Vec<(Error, &str, &str)> = vec![
-            (error(|roles| roles.outcome = vec![]), "no outcome is given", "--outcome"),
+            (error(|roles| roles.outcome = vec![]), "no outcome is given", "`outcome = COL`"),
             (
                 error(|roles| roles.outcome = vec!["gvm".into()]),
                 "outcome: there is no column `gvm`",
@@ -329,10 +329,10 @@ mod tests {
             (error(|roles| roles.features = vec!["gmv".into()]), "two roles: outcome and feature", ""),
             (error(|roles| roles.features = vec!["zz*".into()]), "features: no column matches `zz*`", ""),
             (error(|roles| roles.features = vec!["aged".into()]), "there is no column `aged`", "`age`"),
-            (error(|roles| roles.exclude = vec![]), "column `tags`: has type List", "--exclude 'tags'"),
+            (error(|roles| roles.exclude = vec![]), "column `tags`: has type List", "`exclude = tags`"),
             (error(|roles| roles.exclude = vec!["*".into()]), "no column is left", ""),
             (error(|roles| roles.propensity = Some("q_*".into())), "propensity: no column matches", ""),
-            (error(|roles| roles.design = Design::Stratified), "needs a stratum", "--stratum"),
+            (error(|roles| roles.design = Design::Stratified), "needs a stratum", "`stratum = COL`"),
             (error(|roles| roles.treatment = Some("polcy".into())), "there is no column `polcy`", "`policy`"),
             (error(|roles| roles.treatment_columns = vec!["city".into(), "city".into()]), "named twice", ""),
             (error(|roles| roles.population = Some("agee > 1".into())), "no column `agee`", "`age`"),
@@ -363,6 +363,6 @@ mod tests {
         let missing =
             Roles { outcome: vec!["gmv".into()], ..Roles::default() }.check(&only, Need::FIT).err().unwrap();
         assert!(missing.to_string().contains("no column `policy`"));
-        assert!(missing.hint_text().unwrap().contains("--treatment-columns"));
+        assert!(missing.hint_text().unwrap().contains("`treatment_columns = A,B`"));
     }
 }

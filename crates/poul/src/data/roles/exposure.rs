@@ -36,7 +36,7 @@ pub enum ExposureScale {
 
 impl ExposureRole {
     pub(crate) const HINT: &'static str =
-        "write --exposure CONTEXT=COLUMN for each context, or --exposure 'PREFIX_*'";
+        "write ‹exposure=CONTEXT=COLUMN› for each context, or ‹exposure=PREFIX_*›";
 
     /// From the flags: a glob alone, or any number of `CONTEXT=COLUMN`.
     pub fn from_entries<S: AsRef<str>>(entries: &[S]) -> Result<Option<Self>, Error> {
@@ -106,7 +106,7 @@ mod tests {
         let pairs = ExposureRole::Columns(pairs.into_iter().collect());
         assert_eq!(read(&["peak=a", "night=b=c"]).unwrap(), Some(pairs));
         for wrong in [&["a=b", "a=c"][..], &["a_*", "b=c"], &["=c"], &["a="]] {
-            assert!(read(wrong).unwrap_err().hint_text().unwrap().contains("--exposure"), "{wrong:?}");
+            assert!(read(wrong).unwrap_err().hint_text().unwrap().contains("`exposure = "), "{wrong:?}");
         }
     }
 

@@ -96,7 +96,7 @@ pub(in crate::nuisance) fn room(x: &dyn RowSource, n_rows: usize) -> Result<()> 
         let error = Error::input(format!(
             "{n_features} encoded features are more than the {most} that trees can hold"
         ));
-        return Err(error.hint("leave some out with `--exclude`, or use `--outcome-model mlp`"));
+        return Err(error.hint("leave some out with ‹exclude›, or use ‹outcome_model=mlp›"));
     }
     let Some(window_rows) = x.window_rows() else { return Ok(()) };
     // While they are made, words are there twice.
@@ -109,7 +109,7 @@ pub(in crate::nuisance) fn room(x: &dyn RowSource, n_rows: usize) -> Result<()> 
     let error = Error::input(format!(
         "boosted trees need {needed} MiB for the bins of {n_rows} rows, and the memory budget leaves about {at_hand} MiB"
     ));
-    Err(error.hint("raise `--memory`, or use `--outcome-model mlp`, which reads rows from disk as it goes"))
+    Err(error.hint("raise ‹memory›, or use ‹outcome_model=mlp›, which reads rows from disk as it goes"))
 }
 
 #[cfg(test)]
@@ -163,6 +163,6 @@ mod tests {
         assert!(room(&OnDisk(1_000_000, 200_000), 1_000_000).is_ok());
         let error = room(&OnDisk(10_000_000, 200_000), 10_000_000).unwrap_err();
         assert!(error.to_string().contains("boosted trees need 458 MiB"), "{error}");
-        assert!(error.hint_text().unwrap().contains("--memory"));
+        assert!(error.hint_text().unwrap().contains("`memory`"));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::data::Design;
 use crate::net::RowSource;
 use crate::nuisance::outcome::problem::check_weights;
 use crate::nuisance::{Folds, NuisanceChoice};
@@ -54,6 +55,47 @@ pub enum AssignmentDesign<'a> {
     },
     /// As the user's own columns say, without clipping.
     Columns(&'a [PropensityColumn<'a>]),
+}
+
+/// What is known of how rows were assigned.
+#[derive(Clone, Copy)]
+pub(crate) struct KnownDesign<'a> {
+    pub(crate) design: Design,
+    /// The user's own propensities; they win over the design.
+    pub(crate) columns: &'a [PropensityColumn<'a>],
+    /// Stratum of each row, and the strata that it has the codes of.
+    pub(crate) stratum: Option<(&'a [u32], &'a [Arc<str>])>,
+    /// The probabilities of strata as they were designed.
+    pub(crate) table: Option<&'a StratumTable>,
+    /// What a model of the policy would be fitted on, where it can be.
+    pub(crate) features: Option<(&'a dyn RowSource, &'a Folds)>,
+}
+
+impl<'a> KnownDesign<'a> {
+    /// How assignment happened; none in an observational design with neither features nor propensities.
+    pub(crate) fn assignment(&self) -> Result<Option<AssignmentDesign<'a>>> {
+        let Self { design, columns, stratum, table, features } = *self;
+        if !columns.is_empty() {
+            return Ok(Some(AssignmentDesign::Columns(columns)));
+        }
+        Ok(match design {
+            Design::Randomized => Some(AssignmentDesign::Randomized),
+            Design::Stratified => {
+                let Some((stratum, labels)) = stratum else {
+                    let error = Error::usage("a stratified design needs strata");
+                    return Err(error.hint("name the column: ‹stratum=COL›"));
+                };
+                Some(AssignmentDesign::Stratified { stratum, labels, table })
+            }
+            Design::Observational => features.map(|(x, folds)| AssignmentDesign::Observational { x, folds }),
+        })
+    }
+
+    /// As [`assignment`](Self::assignment), where it must be known.
+    pub(crate) fn require(&self) -> Result<AssignmentDesign<'a>> {
+        let missing = || Error::usage("an observational design needs features or propensities");
+        self.assignment()?.ok_or_else(missing)
+    }
 }
 
 /// A propensity, what there is to know about it, and the models where there are any.

@@ -61,6 +61,7 @@ pub(crate) struct Bench {
     /// Policies with their actions in the contexts `up` and `down`.
     pub(crate) policies: Vec<[&'static str; 3]>,
     pub(crate) warm_start: Option<Model>,
+    pub(crate) budget: Budget,
     /// How many rows are `core`.
     pub(crate) n_core: u64,
 }
@@ -93,6 +94,7 @@ impl Bench {
             seed: 3407,
             policies: vec![["control", "no", "no"], ["t1", "yes", "no"], ["t2", "yes", "yes"]],
             warm_start: None,
+            budget: Budget::default(),
             n_core,
         }
     }
@@ -128,7 +130,7 @@ impl Bench {
             learner: self.learner,
             settings: &self.settings,
             encoder: &EncoderParams::default().check()?,
-            budget: &Budget::default(),
+            budget: &self.budget,
             seed: self.seed,
             command: Vec::new(),
             checkpoint: Some(CheckpointPlan { folder: &self.partial(), resume, steps_between: Some(7) }),

@@ -19,7 +19,7 @@ fn bench(training: serde_json::Value) -> Bench {
 #[test]
 fn a_phase_trains_on_its_population_and_goes_on_from_the_one_before() {
     let phases = json!([{ "epochs": 2 }, { "population": "core = 1", "epochs": 3 }]);
-    let two = bench(json!({ "folds": 1, "validation_share": 0, "phases": phases }));
+    let two = bench(json!({ "folds": 1, "validation_share": 0, "batch_rows": 512, "phases": phases }));
     let listener = Listener::new(Stop::Never);
     let model = two.fit(false, &listener).unwrap();
     let stages = listener.stages.into_inner().unwrap();
@@ -32,8 +32,9 @@ fn a_phase_trains_on_its_population_and_goes_on_from_the_one_before() {
         model.manifest().history.iter().map(|phase| (phase.name.as_str(), phase.epochs.len())).collect();
     assert_eq!(history[history.len() - 2..], [("effects, phase 1", 2), ("effects, phase 2", 3)]);
     // A list of one phase on all rows is what there is without phases, and the first phase of two is that too.
-    let plain = bench(json!({ "folds": 1, "validation_share": 0, "epochs": 2 }));
-    let one = bench(json!({ "folds": 1, "validation_share": 0, "phases": [{ "epochs": 2 }] }));
+    let plain = bench(json!({ "folds": 1, "validation_share": 0, "batch_rows": 512, "epochs": 2 }));
+    let one =
+        bench(json!({ "folds": 1, "validation_share": 0, "batch_rows": 512, "phases": [{ "epochs": 2 }] }));
     let (plain, one) = (plain.fit(false, &poul::Silent).unwrap(), one.fit(false, &poul::Silent).unwrap());
     assert_eq!(tensors(&plain), tensors(&one));
     assert_ne!(tensors(&plain), tensors(&model));

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use poul::Kind;
+use poul::data::Budget;
 use serde_json::json;
 
 use super::bench::{Bench, Listener, Stop, bytes_of};
@@ -73,6 +74,29 @@ fn a_stack_that_is_stopped_goes_on_to_the_same_bytes() {
 }
 
 #[test]
+fn networks_beside_the_method_go_on_too() {
+    let mixture = Bench::new(json!({
+        "model": { "members": 1, "hidden": [8], "centring": "mixture" },
+        "training": { "folds": 2, "epochs": 2 },
+    }));
+    let mut logistic = Bench::new(json!({
+        "model": { "members": 1, "hidden": [8], "loss": "logistic" },
+        "training": { "folds": 2, "epochs": 2 },
+    }));
+    logistic.roles.outcome = vec!["core".into()];
+    for (bench, stage) in [(mixture, "Expected mixture, fold 2 of 2"), (logistic, "Baseline")] {
+        let listener = Listener::new(Stop::Never);
+        let whole = bytes_of(&bench.fit(false, &listener).unwrap());
+        let (n_steps, stages) = (listener.n_steps.into_inner(), listener.stages.into_inner().unwrap());
+        assert!(stages.iter().any(|(name, _)| name == stage), "{stages:?}");
+        let again = Listener::new(Stop::Never);
+        assert!(bytes_of(&bench.fit(true, &again).unwrap()) == whole, "{stage}");
+        let n_again = again.n_steps.into_inner();
+        assert!(n_again < n_steps / 10, "{stage} was trained again: {n_again} of {n_steps} steps");
+    }
+}
+
+#[test]
 fn another_fit_is_refused_by_name() {
     let mut bench = Bench::small();
     assert!(bench.stopped(false, Stop::Cancel(30)).is_none());
@@ -80,7 +104,7 @@ fn another_fit_is_refused_by_name() {
     let message = |bench: &Bench| {
         let error = bench.fit(true, &poul::Silent).err().unwrap();
         assert_eq!(error.kind(), Kind::Usage);
-        assert!(error.hint_text().unwrap().contains("without --resume"));
+        assert!(error.hint_text().unwrap().contains("without `resume`"));
         error.to_string()
     };
     bench.seed = 1;
@@ -132,4 +156,31 @@ fn training_that_diverges_says_where_and_goes_on_at_a_lower_rate() {
     assert!(notes.iter().any(|note| note.contains("training diverged") && note.contains("last good state")));
     let effects = &model.manifest().history.last().unwrap().epochs;
     assert!(effects.iter().all(|epoch| epoch.loss.is_finite()) && effects.len() == 3);
+}
+
+#[test]
+fn a_rival_that_diverges_says_in_which_network() {
+    let mut bench = Bench::new(json!({
+        "model": { "members": 1, "hidden": [8] },
+        "training": { "epochs": 3, "learning_rate": 1e30 },
+    }));
+    bench.learner = "s-learner";
+    let error = bench.fit(false, &poul::Silent).err().unwrap().to_string();
+    assert!(error.starts_with("s-learner: y: training diverged: the "), "{error}");
+}
+
+#[test]
+fn another_amount_of_memory_is_refused_where_it_decides_what_is_shuffled() {
+    let mut bench = Bench::small();
+    // All rows are in memory under both.
+    bench.budget = Budget::of(1 << 30);
+    assert!(bench.stopped(false, Stop::Cancel(30)).is_none());
+    bench.budget = Budget::of(1 << 31);
+    assert!(bench.stopped(true, Stop::Cancel(30)).is_none());
+    // On disk.
+    bench.budget = Budget::of(1 << 10);
+    let error = bench.fit(true, &poul::Silent).err().unwrap();
+    assert_eq!(error.kind(), Kind::Usage);
+    assert!(error.to_string().ends_with("a fit that held other rows in memory"), "{error}");
+    assert!(error.hint_text().unwrap().contains(&format!("memory = {}", 1_u64 << 30)), "{error:?}");
 }
