@@ -4,7 +4,7 @@ PYTHON ?= python3
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help test format lint rust docs metrics instructions browser python python-clients bench bench-scale bench-peers clean
+.PHONY: help test format lint rust docs book metrics instructions browser python python-clients bench bench-scale bench-peers clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -22,6 +22,10 @@ rust: ## unit, property, snapshot and documentation tests
 
 docs: ## build the API documentation, warnings are errors
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --lib --no-deps --locked
+
+book: ## render the pages for users to target/book, by mdBook
+	@if command -v mdbook >/dev/null; then mdbook build book && echo "open target/book/index.html"; \
+	else echo "mdBook is not installed: cargo install mdbook"; exit 1; fi
 
 metrics: ## compare every named metric with causalml and scikit-uplift, where Python can install them
 	$(CARGO) build --workspace --examples --locked
@@ -78,7 +82,7 @@ bench-peers: ## our speed and figures beside PyTorch, JAX, EconML and causalml, 
 	@for mode in eager compile jax; do $(PYTHON) benches/peers/compare.py --venv target/peers-venv --binary target/release/examples/bench_engine --mode $$mode || test $$? -eq 77; done
 	@$(PYTHON) benches/peers/boosted.py --venv target/peers-venv --binary target/release/examples/bench_boosted || test $$? -eq 77
 	@$(PYTHON) benches/peers/learners.py --venv target/peers-venv --binary target/release/poul || test $$? -eq 77
-	@if [ -n "$(HILLSTROM)" ]; then $(PYTHON) benches/peers/hillstrom.py --venv target/peers-venv --binary target/release/poul --data "$(HILLSTROM)" || test $$? -ne 77; fi
+	@if [ -n "$(HILLSTROM)" ]; then $(PYTHON) benches/peers/hillstrom.py --venv target/peers-venv --binary target/release/poul --data "$(HILLSTROM)" || test $$? -eq 77; fi
 	@$(PYTHON) tests/metrics/bench.py --venv target/metrics-venv
 
 clean: ## remove what was built
