@@ -28,15 +28,15 @@ book: ## render the pages for users to target/book, by mdBook
 	else echo "mdBook is not installed: cargo install mdbook"; exit 1; fi
 
 metrics: ## compare every named metric with causalml and scikit-uplift, where Python can install them
-	$(CARGO) build --workspace --examples --locked
-	@$(PYTHON) tests/metrics/compare.py --venv target/metrics-venv --binary target/debug/examples/metrics_json; \
+	$(CARGO) build --workspace --bin metrics_json --bin hot_kernels --locked
+	@$(PYTHON) tests/metrics/compare.py --venv target/metrics-venv --binary target/debug/metrics_json; \
 	status=$$?; \
 	if [ $$status -eq 77 ]; then echo "SKIPPED: comparison with causalml and scikit-uplift (could not be installed here)"; \
 	else exit $$status; fi
 
 instructions: ## count the instructions of the hot kernels, which may not grow by more than 10 %
-	$(CARGO) build --workspace --examples --locked
-	@$(PYTHON) tests/instructions/guard.py --binary target/debug/examples/hot_kernels; \
+	$(CARGO) build --workspace --bin metrics_json --bin hot_kernels --locked
+	@$(PYTHON) tests/instructions/guard.py --binary target/debug/hot_kernels; \
 	status=$$?; \
 	if [ $$status -eq 77 ]; then echo "SKIPPED: count of instructions (see above)"; \
 	else exit $$status; fi
@@ -52,7 +52,7 @@ browser: ## open reports in headless Chromium, where there is one or apt-get can
 	else exit $$status; fi
 
 python: ## build the Python package, install it and run its tests and types, where Python can install what they need
-	$(CARGO) build --workspace --locked
+	$(CARGO) build --workspace --exclude benches --locked
 	@$(PYTHON) python/check.py --venv target/python-venv; \
 	status=$$?; \
 	if [ $$status -eq 77 ]; then echo "SKIPPED: the Python package (its tests' packages could not be installed here)"; \
@@ -65,22 +65,22 @@ python-clients: ## the Python package as EconML and DoWhy use it, where Python c
 	else exit $$status; fi
 
 bench: ## speed of reading, of the metrics, of training and of scoring; quality on simulated worlds
-	$(CARGO) run --release --locked -p poul --example bench_read
-	$(CARGO) run --release --locked -p poul --example bench_metrics
-	$(CARGO) run --release --locked -p poul --example bench_engine
-	$(CARGO) run --release --locked -p poul --example bench_score
-	$(CARGO) run --release --locked -p poul --example bench_latency
-	$(CARGO) run --release --locked -p poul --example bench_policies
-	$(CARGO) run --release --locked -p poul --example quality
+	$(CARGO) run --release --locked -p benches --bin bench_read
+	$(CARGO) run --release --locked -p benches --bin bench_metrics
+	$(CARGO) run --release --locked -p benches --bin bench_engine
+	$(CARGO) run --release --locked -p benches --bin bench_score
+	$(CARGO) run --release --locked -p benches --bin bench_latency
+	$(CARGO) run --release --locked -p benches --bin bench_policies
+	$(CARGO) run --release --locked -p benches --bin quality
 
 bench-scale: ## how the cost of a fit grows with rows, features, policies, atoms and threads (benches/scale.py --only paper: the paper's problem)
 	$(CARGO) build --release --locked --workspace --bin poul
 	@$(PYTHON) benches/scale.py --binary target/release/poul
 
 bench-peers: ## our speed and figures beside PyTorch, JAX, EconML and causalml, where Python can install them (an hour; HILLSTROM=FILE adds real data)
-	$(CARGO) build --release --locked --workspace --bin poul --examples
-	@for mode in eager compile jax; do $(PYTHON) benches/peers/compare.py --venv target/peers-venv --binary target/release/examples/bench_engine --mode $$mode || test $$? -eq 77; done
-	@$(PYTHON) benches/peers/boosted.py --venv target/peers-venv --binary target/release/examples/bench_boosted || test $$? -eq 77
+	$(CARGO) build --release --locked --workspace --bins
+	@for mode in eager compile jax; do $(PYTHON) benches/peers/compare.py --venv target/peers-venv --binary target/release/bench_engine --mode $$mode || test $$? -eq 77; done
+	@$(PYTHON) benches/peers/boosted.py --venv target/peers-venv --binary target/release/bench_boosted || test $$? -eq 77
 	@$(PYTHON) benches/peers/learners.py --venv target/peers-venv --binary target/release/poul || test $$? -eq 77
 	@if [ -n "$(HILLSTROM)" ]; then $(PYTHON) benches/peers/hillstrom.py --venv target/peers-venv --binary target/release/poul --data "$(HILLSTROM)" || test $$? -eq 77; fi
 	@$(PYTHON) tests/metrics/bench.py --venv target/metrics-venv

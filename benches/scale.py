@@ -2,7 +2,7 @@
 """How the cost of `poul fit` grows with rows, features, policies, atoms and threads; and the paper's whole problem.
 
     python3 benches/scale.py --binary target/release/poul [--only rows policies] [--folder DIR]
-    python3 benches/scale.py --binary target/release/poul --only paper --limit target/release/examples/bench_engine
+    python3 benches/scale.py --binary target/release/poul --only paper --limit target/release/bench_engine
 
 One thing varies at a time around 500,000 rows of `long-tail` with 100 features, 50 policies, 12 contexts, 5 actions and
 2 threads. Every fit has the default network with two members and two epochs for each stage, in one fold, without early
@@ -57,7 +57,7 @@ def main():
     parser.add_argument("--binary", type=pathlib.Path, required=True, help="the poul binary, built for release")
     parser.add_argument("--only", nargs="+", choices=[*VARIED, "paper"], default=list(VARIED))
     parser.add_argument("--folder", type=pathlib.Path, help="where to work, kept afterwards [default: a temporary one]")
-    parser.add_argument("--limit", type=pathlib.Path, help="the bench_engine example, for the limit of `paper`")
+    parser.add_argument("--limit", type=pathlib.Path, help="the bench_engine program, for the limit of `paper`")
     arguments = parser.parse_args()
     binary = arguments.binary.resolve()
     if not binary.exists():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Boosted trees beside LightGBM: seconds of a fit and loss on fresh rows.
 
-    python3 benches/peers/boosted.py --venv target/peers-venv --binary target/release/examples/bench_boosted
+    python3 benches/peers/boosted.py --venv target/peers-venv --binary target/release/bench_boosted
 
 100,000 rows × 100 features (Friedman 1991), 200 trees of 31 leaves, rate .1, 20 rows a leaf, penalty 1, 255 bins, 2 threads, no
 early stopping; both count bins, trees and predictions of the rows that were fitted on. The two run in turn, `--rounds` times, and
@@ -27,7 +27,7 @@ MOST_TIME, MOST_LOSS = 1.5, 1.01
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--venv", type=pathlib.Path, help="folder for the environment")
-    parser.add_argument("--binary", type=pathlib.Path, help="the bench_boosted example, built")
+    parser.add_argument("--binary", type=pathlib.Path, help="the bench_boosted program, built")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--peer", type=pathlib.Path, help=argparse.SUPPRESS)
     parser.add_argument("--write", type=pathlib.Path, help=argparse.SUPPRESS)
@@ -37,7 +37,7 @@ def main():
     if arguments.peer:
         return lightgbm(arguments.peer)
     if not arguments.venv or not arguments.binary or not arguments.binary.is_file():
-        parser.error("--venv and --binary are needed: cargo build --release -p poul --example bench_boosted")
+        parser.error("--venv and --binary are needed: cargo build --release -p benches --bin bench_boosted")
     python = packages.environment_python(arguments.venv.resolve(), ["lightgbm", "numpy"])
     if python is None:
         return 77

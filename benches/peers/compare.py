@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Training speed of the engine beside PyTorch or JAX, and the limit of the matrix products.
 
-    python3 benches/peers/compare.py --venv target/peers-venv --binary target/release/examples/bench_engine [--mode eager|fused|compile|jax]
+    python3 benches/peers/compare.py --venv target/peers-venv --binary target/release/bench_engine [--mode eager|fused|compile|jax]
 
 The two run in turn, `--rounds` times, and medians are compared: on a shared machine differences under 15 % are ties.
 `most` is the ratio that a step of nothing but its matrix products would have.
@@ -24,13 +24,13 @@ FASTER, OF_LIMIT = 1.3, 0.75
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--venv", type=pathlib.Path, required=True, help="folder for the environment")
-    parser.add_argument("--binary", type=pathlib.Path, required=True, help="the bench_engine example, built")
+    parser.add_argument("--binary", type=pathlib.Path, required=True, help="the bench_engine program, built")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.3, help="for each case in each round")
     parser.add_argument("--mode", choices=["eager", "fused", "compile", "jax"], default="eager")
     arguments = parser.parse_args()
     if not arguments.binary.is_file():
-        parser.error(f"there is no {arguments.binary}: cargo build --release -p poul --example bench_engine")
+        parser.error(f"there is no {arguments.binary}: cargo build --release -p benches --bin bench_engine")
     if arguments.rounds < 1:
         parser.error("--rounds must be at least 1")
     peer = "jax" if arguments.mode == "jax" else "torch"

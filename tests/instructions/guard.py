@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Counts the instructions of the hot kernels and fails when one takes over 10 % more than written down.
 
-    python3 tests/instructions/guard.py --binary target/debug/examples/hot_kernels [--update]
+    python3 tests/instructions/guard.py --binary target/debug/hot_kernels [--update]
 
 Counting is done by callgrind on one thread, so it does not depend on how busy the machine is. A kernel is run few times
 and more times; the difference is what it costs. Exit codes: 0 within bounds, 1 not, 77 valgrind is not to be had, or the
@@ -27,7 +27,7 @@ TIMES = {"train": (1, 3), "score": (1, 5), "measure": (20, 40)}
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--binary", type=pathlib.Path, required=True, help="the hot_kernels example, built")
+    parser.add_argument("--binary", type=pathlib.Path, required=True, help="the hot_kernels program, built")
     parser.add_argument("--update", action="store_true", help="write the counts down instead of judging them")
     arguments = parser.parse_args()
     if not valgrind():

@@ -22,7 +22,7 @@ def main():
     parser.add_argument("--venv", type=pathlib.Path, default=ROOT / "target" / "metrics-venv")
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--binary", type=pathlib.Path, default=ROOT / "target" / "release" / "examples" / "bench_metrics")
+    parser.add_argument("--binary", type=pathlib.Path, default=ROOT / "target" / "release" / "bench_metrics")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.inside:
@@ -33,7 +33,7 @@ def main():
         print(f"could not install causalml:\n{error}")
         return 77
     if not arguments.binary.exists():
-        subprocess.run(["cargo", "build", "--release", "-p", "poul", "--example", "bench_metrics"], cwd=ROOT, check=True)
+        subprocess.run(["cargo", "build", "--release", "-p", "benches", "--bin", "bench_metrics"], cwd=ROOT, check=True)
     command = [str(python), __file__, "--inside", "--rows", str(arguments.rows), "--rounds", str(arguments.rounds),
                "--binary", str(arguments.binary.resolve())]
     return subprocess.run(command, check=False).returncode

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Holds the metrics of `poul` against causalml, scikit-uplift and plain NumPy, to 1e-8.
 
-    python3 tests/metrics/compare.py --venv target/metrics-venv [--binary target/release/examples/metrics_json]
+    python3 tests/metrics/compare.py --venv target/metrics-venv [--binary target/release/metrics_json]
 
-The binary is built (`cargo build --release --example metrics_json`) where none is given. Exit codes: 0 agreed,
+The binary is built (`cargo build --release -p benches --bin metrics_json`) where none is given. Exit codes: 0 agreed,
 1 disagreed, 77 the packages could not be installed.
 """
 
@@ -27,7 +27,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--venv", type=pathlib.Path, default=ROOT / "target" / "metrics-venv",
                         help="folder for the environment (default: target/metrics-venv)")
-    parser.add_argument("--binary", type=pathlib.Path, help="the metrics_json example, built")
+    parser.add_argument("--binary", type=pathlib.Path, help="the metrics_json program, built")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.inside:
@@ -43,10 +43,10 @@ def main():
 
 
 def build():
-    subprocess.run(["cargo", "build", "--quiet", "--release", "-p", "poul", "--example", "metrics_json"],
+    subprocess.run(["cargo", "build", "--quiet", "--release", "-p", "benches", "--bin", "metrics_json"],
                    cwd=ROOT, check=True)
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    return target / "release" / "examples" / "metrics_json"
+    return target / "release" / "metrics_json"
 
 
 def compare(binary):

@@ -14,8 +14,8 @@ mod evaluate_golden;
 mod evaluate_invariances;
 mod evaluate_overlap;
 mod evaluate_table;
-#[path = "../../examples/accuracy/experiments.rs"]
-#[expect(dead_code, reason = "the example reads more experiments")]
+#[path = "../../../../benches/src/bin/accuracy/experiments.rs"]
+#[expect(dead_code, reason = "the program reads more experiments")]
 mod experiments;
 mod fit;
 mod forest_effects;

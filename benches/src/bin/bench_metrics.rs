@@ -1,6 +1,6 @@
 //! Times the paper's AUUC, its bootstrap and scikit-uplift's Qini AUC on one thread, on rows that `tests/metrics/bench.py` can be given too.
 //!
-//! `cargo run --release --example bench_metrics -- [ROWS] [FOLDER]`: with a folder, the rows are read from its
+//! `cargo run --release -p benches --bin bench_metrics -- [ROWS] [FOLDER]`: with a folder, the rows are read from its
 //! little-endian `score.f64`, `outcome.f64` and `treated.u8`, as bench.py writes them. With `--all`, every metric of
 //! an evaluation is also timed.
 

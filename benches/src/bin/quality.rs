@@ -1,6 +1,6 @@
 //! Normalised PEHE by tier of exposure, or by policy, on simulated worlds, for several learners and seeds.
 //!
-//! `cargo run --release -p poul --example quality -- [key=value …]`, where the keys are `learners` (names joined by
+//! `cargo run --release -p benches --bin quality -- [key=value …]`, where the keys are `learners` (names joined by
 //! commas; `poul-id` is POUL on policy names instead of atoms, `poul-true-h` is POUL told the true h, which no one can
 //! know: what is left is the error of g; `poul-each` learns every outcome alone; `poul+exposure` goes by each row's own exposure, in `delivery`), `by`
 //! (policies joined by commas, such as T1,T2: their errors, each over the standard deviation of its own effects, so that the

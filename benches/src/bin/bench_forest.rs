@@ -1,6 +1,6 @@
 //! Speed and quality of the causal forest on confounded data whose effects are known.
 //!
-//! `cargo run --release -p poul --example bench_forest [-- TREES [ROWS [FEATURES [SEEDS]]]]`
+//! `cargo run --release -p benches --bin bench_forest [-- TREES [ROWS [FEATURES [SEEDS]]]]`
 //!
 //! x ~ N(0, 1)^FEATURES, P(w = 1) = .2 + .6·σ(x₃), τ = σ(3x₁) + max(x₂, 0), y = x₃ + sin x₄ + τw + N(0, 1). Fits with
 //! nuisances on ROWS rows, predicts as many fresh ones (at least 5,000, at most 20,000), and prints seconds and the

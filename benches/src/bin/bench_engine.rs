@@ -1,13 +1,13 @@
 //! Speed of the network engine against the limit that matrix products alone set.
 //!
-//! `cargo run --release -p poul --example bench_engine [-- SECONDS [REPETITIONS [SHARDS]]]`
+//! `cargo run --release -p benches --bin bench_engine [-- SECONDS [REPETITIONS [SHARDS]]]`
 //!
 //! Two training steps of the method at batch 512 with Adam: stage 1 is the outcome model p → 256 → 128 → 1; stage 2 is
 //! g: p → 256 → 128 → 32 with h = ρ(αφ) for 200 policies over 192 atoms, ρ: 32 → 64 → 32, and the exact centre e_h with
 //! its gradient. Rows are gathered in shuffled order, as in training. The limit runs the same matrix products, in the
 //! same shards and on the same threads, and nothing else; both alternate, and medians are printed.
 //!
-//! `… --example bench_engine -- limit FEATURES OUTCOMES` prints the limit alone for what `--preset paper` trains on
+//! `… --bin bench_engine -- limit FEATURES OUTCOMES` prints the limit alone for what `--preset paper` trains on
 //! FEATURES encoded columns: for each outcome m, of widths 128, 64, 1, then g, of widths 128, 64, 16. The first layers
 //! of all outcomes are one product, as in training.
 

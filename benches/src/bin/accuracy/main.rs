@@ -1,14 +1,14 @@
 //! Errors of effects in small worlds with known truth: against a constant, and of outcomes learned together or apart.
 //!
-//! `cargo run --release -p poul --example accuracy -- constant [draws=60] [first=1] [learners=poul,s-learner]` draws worlds of
+//! `cargo run --release -p benches --bin accuracy -- constant [draws=60] [first=1] [learners=poul,s-learner]` draws worlds of
 //! six kinds, 500 to 5,000 rows and three levels of noise, and counts how often a learner is behind one number for
 //! everybody: the difference in means (the learner `constant`) or zero, whichever is better, and the learner's own average.
 //! The first is luck where effects are all the same; the second tells what differences between rows are worth.
 //!
-//! `cargo run --release -p poul --example accuracy -- sharing [seeds=5] [first=1] [kinds=same,apart,none]` fits two outcomes together and each alone, where
+//! `cargo run --release -p benches --bin accuracy -- sharing [seeds=5] [first=1] [kinds=same,apart,none]` fits two outcomes together and each alone, where
 //! they share who gains, where they do not, and where nobody gains more than others.
 //!
-//! `cargo run --release -p poul --example accuracy -- real [learners=poul,ridge,s-learner,causal-forest,constant]
+//! `cargo run --release -p benches --bin accuracy -- real [learners=poul,ridge,s-learner,causal-forest,constant]
 //! [experiments=charity,hillstrom]` tells how much of residual outcomes effects explain in public experiments, on thirds of the
 //! people (or policies) that the model has not seen, and how far `poul` is ahead, with 90 % intervals by people.
 //!

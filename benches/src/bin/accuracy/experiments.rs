@@ -2,7 +2,7 @@
 //!
 //! Each third of the people, or of the policies, is scored by a model that was fitted on the others.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use poul::data::{Budget, Dataset, EncoderParams, Labels, Need, Roles, Source};
 use poul::effect::{EffectModel, OutcomeColumn, Settings, TrainingData};
@@ -171,11 +171,12 @@ impl Experiment {
 
 /// The table and where it came from; none, saying so, where it is not there.
 fn dataset(name: &str, roles: &Roles) -> Result<Option<(Dataset, Source)>> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
-    if !path.exists() {
+    // Beside the repository, however deep in it the crate is that reads them.
+    let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let Some(path) = above.map(|dir| dir.join("shared/data").join(name)).find(|path| path.exists()) else {
         eprintln!("SKIPPED: {name} is not in ../shared/data");
         return Ok(None);
-    }
+    };
     let source = Source::open(&path.to_string_lossy())?;
     let columns = roles.check(source.schema(), Need::FIT)?;
     let params = EncoderParams::default().check()?;

@@ -1,6 +1,6 @@
 //! Speed of scoring against the limit that matrix products alone set.
 //!
-//! `cargo run --release -p poul --example bench_score [-- ROWS [POLICIES [REPETITIONS]]]`
+//! `cargo run --release -p benches --bin bench_score [-- ROWS [POLICIES [REPETITIONS]]]`
 //!
 //! Scores ROWS rows of 723 features for 200 policies by a default ensemble of six: g: 723 → 128 → 64 → 16 for each
 //! member, then one product with the contrasts of all policies. The limit runs the same matrix products, in the same

@@ -1,6 +1,6 @@
 //! How often intervals hold the truth: many small experiments cut from one simulated world of each design.
 //!
-//! `cargo run --release -p poul --example coverage -- [key=value …]`, where the keys are `experiments` (200), `rows` of
+//! `cargo run --release -p benches --bin coverage -- [key=value …]`, where the keys are `experiments` (200), `rows` of
 //! each (2,000), `observational` (experiments of that design, 60, which fit networks), `fits` of the half-sample ensemble
 //! (12), `fit_rows` (4,000) and `members` (20). Predicted effects come from a model fitted on other rows. In the
 //! randomized design half of the control rows are renamed to four placebos: their effects are zero, while they are

@@ -1,6 +1,6 @@
 //! Prints every ranking metric of a CSV of `score,outcome,treated[,weight]` as JSON.
 //!
-//! `cargo run --release --example metrics_json -- rows.csv`; `tests/metrics/compare.py` holds the output against
+//! `cargo run --release -p benches --bin metrics_json -- rows.csv`; `tests/metrics/compare.py` holds the output against
 //! other packages.
 
 use std::error::Error;

@@ -1,4 +1,4 @@
-//! How quickly a Parquet table becomes an encoded matrix: `cargo run --release --example bench_read [ROWS] [COLUMNS]`.
+//! How quickly a Parquet table becomes an encoded matrix: `cargo run --release -p benches --bin bench_read [ROWS] [COLUMNS]`.
 
 use std::fs::File;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Speed and loss of boosted trees, the outcome model `boosted`.
 //!
-//! `cargo run --release -p poul --example bench_boosted [-- DATA [TREES [REPETITIONS]]]`
+//! `cargo run --release -p benches --bin bench_boosted [-- DATA [TREES [REPETITIONS]]]`
 //!
 //! Without DATA, 100,000 rows × 100 features are drawn, x ~ U(0, 1), y = 10·sin(πx₁x₂) + 20(x₃ − ½)² + 10x₄ + 5x₅ + N(0, 1)
 //! (Friedman 1991), and 20,000 more to judge by. Prints the seconds of every fit (bins and trees of one fold and its

@@ -1,6 +1,6 @@
 //! How long a loaded model takes for one row: what a service waits for.
 //!
-//! `cargo run --release -p poul --example bench_latency [-- FEATURES [POLICIES]]`
+//! `cargo run --release -p benches --bin bench_latency [-- FEATURES [POLICIES]]`
 //!
 //! A default ensemble of six, one outcome, one thread; the policies are prepared once, then rows come one by one. Median and
 //! 99th percentile over rows.

@@ -1,6 +1,6 @@
 //! Training time against the number of policies.
 //!
-//! `cargo run --release -p poul --example bench_policies [-- ROWS]`
+//! `cargo run --release -p benches --bin bench_policies [-- ROWS]`
 //!
 //! Stage 2 on ROWS rows of 100 features, two members, two epochs, the outcome model given: by `exact` centring, which
 //! computes h of every policy in every step, and by `auto`, which does so up to 256 policies and draws from them

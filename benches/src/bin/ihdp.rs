@@ -1,7 +1,7 @@
 //! Errors of effects on IHDP (Hill 2011), the benchmark on which TARNet, CFR and DragonNet were published: √PEHE within
 //! the training sample and on rows held out, for several learners.
 //!
-//! `cargo run --release -p poul --example ihdp -- [key=value …]`, where the keys are `data` (a folder with
+//! `cargo run --release -p benches --bin ihdp -- [key=value …]`, where the keys are `data` (a folder with
 //! `ihdp_npci_1.csv` …: treatment, factual and counterfactual outcome, their means mu0 and mu1, 25 features),
 //! `replications` (10), `learners` (labels of the table joined by commas) and settings such as `training.epochs=100`,
 //! which go to all networks and to `stack`: name those that have them. `first` (1) is the first of the draws.
@@ -27,7 +27,7 @@ fn main() -> Result<()> {
         .skip(1)
         .filter_map(|arg| arg.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned())))
         .collect();
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/ihdp");
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/ihdp");
     let folder = given.get("data").map_or(beside, PathBuf::from);
     let n_replications: usize = given.get("replications").and_then(|text| text.parse().ok()).unwrap_or(10);
     let entries: Vec<Entry> = entries()
