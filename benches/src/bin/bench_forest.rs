@@ -9,10 +9,11 @@
 
 use std::time::Instant;
 
-use poul::effect::{OutcomeColumn, Settings, TrainingData, normal_quantile};
+use poul::effect::{OutcomeColumn, Settings, TrainingData};
 use poul::model::learner;
 use poul::net::DenseRows;
 use poul::policy::PolicySet;
+use poul::stats::normal_quantile;
 use poul::{Result, Seed, Silent};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};

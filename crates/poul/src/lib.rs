@@ -22,6 +22,7 @@ pub mod nuisance;
 pub mod policy;
 pub mod simulate;
 pub mod stack;
+pub mod stats;
 pub mod tune;
 pub mod validate;
 
@@ -35,7 +36,6 @@ mod output;
 mod progress;
 mod seed;
 mod spelling;
-mod stats;
 mod tree;
 
 pub use checkpoint::Checkpoint;

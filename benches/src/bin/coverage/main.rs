@@ -30,13 +30,14 @@ use std::path::Path;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use poul::data::{Budget, Dataset, Design, EncoderParams, Labels, Need, Roles, Source};
-use poul::effect::{EffectModel, OutcomeColumn, Settings, TrainingData, student_quantile};
+use poul::effect::{EffectModel, OutcomeColumn, Settings, TrainingData};
 use poul::evaluate::{Assigned, AverageEffect, Effects, Outcome, Params, Scored, average_effects};
 use poul::model::learner;
 use poul::net::DenseRows;
 use poul::nuisance::{Assignment, EvaluatedRows, Propensity, evaluated_nuisances};
 use poul::policy::{Assigner, PolicySet};
 use poul::simulate::{Simulation, run};
+use poul::stats::student_quantile;
 use poul::{Result, Seed, Silent};
 use rayon::prelude::*;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::chi_square;
 use crate::policy::PolicySet;
+use crate::stats::chi_square;
 use crate::{Error, Kind, Result};
 
 /// What the data holds of one policy.

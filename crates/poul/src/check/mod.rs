@@ -6,7 +6,6 @@
 
 mod arms;
 mod balance;
-pub(crate) mod chi_square;
 mod coverage;
 mod findings;
 mod leak;

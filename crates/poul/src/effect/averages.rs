@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{normal_quantile, student_quantile};
+use crate::stats::{normal_quantile, student_quantile};
 
 /// More degrees of freedom than this are as good as a normal distribution.
 const NORMAL_FROM: f64 = 1000.0;

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray, UInt32Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
-use super::quantile::normal_quantile;
-use super::student::student_quantile;
 use super::{ExposedRows, Scorer, Scores};
 use crate::data::{Columns, Encoder, RowReader, Source, TableWriter, Unseen};
 use crate::net::DenseRows;
 use crate::policy::{Exposure, ExposureRows};
+use crate::stats::{normal_quantile, student_quantile};
 use crate::{Error, Progress, Result};
 
 /// Pairs of row and policy that are scored and written together, about; bounds memory whatever the number of policies.

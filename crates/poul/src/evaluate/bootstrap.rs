@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use super::ranked::{Ranked, Rows};
 use super::resample;
 use super::result::Interval;
+use crate::stats::quantile;
 use crate::{Error, Progress, Result, Rng, Seed};
 
 /// Settings of the bootstrap.
@@ -160,14 +161,6 @@ impl Draws {
             .collect();
         (values.len() >= 2 && values.len() * 10 >= self.0.len() * 9).then_some(values)
     }
-}
-
-/// Linear interpolation between order statistics (type 7).
-fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let position = share * (sorted.len() - 1) as f64;
-    let below = (position.floor() as usize).min(sorted.len() - 1);
-    let above = (below + 1).min(sorted.len() - 1);
-    sorted[below] + (sorted[above] - sorted[below]) * (position - below as f64)
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@
 use rand::RngExt;
 use rand_distr::StandardNormal;
 
-use crate::check::chi_square::upper_tail;
-use crate::effect::normal_quantile;
+use crate::stats::chi_square::upper_tail;
+use crate::stats::{normal_quantile, semidefinite_factor};
 use crate::{Rng, Seed};
 
 const DRAWS: usize = 10_000;
@@ -34,7 +34,7 @@ pub(crate) fn max_t_quantile(covariance: &[f64], n: usize, level: f64, seed: See
     if n <= 1 {
         return sidak_quantile(n, level);
     }
-    let factor = cholesky(&correlation(covariance, n), n);
+    let factor = semidefinite_factor(&correlation(covariance, n), n);
     let mut largest: Vec<f64> = Vec::with_capacity(DRAWS);
     let mut rng: Rng = seed.rng();
     let mut normal = vec![0.0; n];
@@ -74,23 +74,6 @@ fn correlation(covariance: &[f64], n: usize) -> Vec<f64> {
         }
     }
     correlation
-}
-
-/// The lower factor of a positive semidefinite matrix; pivots that rounding made negative count as zero.
-fn cholesky(matrix: &[f64], n: usize) -> Vec<f64> {
-    let mut factor = vec![0.0; n * n];
-    for row in 0..n {
-        for column in 0..=row {
-            let dot: f64 = (0..column).map(|k| factor[row * n + k] * factor[column * n + k]).sum();
-            let rest = matrix[row * n + column] - dot;
-            factor[row * n + column] = match row == column {
-                true => rest.max(0.0).sqrt(),
-                false if factor[column * n + column] > 1e-8 => rest / factor[column * n + column],
-                false => 0.0,
-            };
-        }
-    }
-    factor
 }
 
 #[cfg(test)]

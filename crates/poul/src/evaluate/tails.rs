@@ -2,7 +2,7 @@
 //! few clusters or few effective rows.
 
 use super::simultaneous;
-use crate::effect::{normal_quantile, student_quantile, student_tails};
+use crate::stats::{normal_quantile, student_quantile, student_tails};
 
 /// From so many degrees of freedom on, Student's t is as good as normal.
 const NORMAL_FROM: usize = 100;

@@ -189,7 +189,7 @@ mod tests {
             Units::new(2_000, None).variances(&[0; 2_000], 1, |row| Some(value(row)))[0].degrees
         };
         // Quantiles of a normal distribution, then the same with ten rows out of 2,000 that are thirty times as large.
-        let normal = |row: usize| crate::effect::normal_quantile((row as f64 + 0.5) / 2_000.0);
+        let normal = |row: usize| crate::stats::normal_quantile((row as f64 + 0.5) / 2_000.0);
         let heavy = |row: usize| normal(row) * if row.is_multiple_of(200) { 30.0 } else { 1.0 };
         assert!((1_800.0..2_300.0).contains(&degrees(&normal)), "{}", degrees(&normal));
         assert!((2.0..30.0).contains(&degrees(&heavy)), "{}", degrees(&heavy));

@@ -1,6 +1,6 @@
 //! The change of axes (A⁻ᵀg, Ah) that makes h white and E[g gᵀ] diagonal, from their moments; in f64.
 
-use super::eigen::SymmetricEigen;
+use crate::stats::SymmetricEigen;
 
 /// Variance of h along an axis, relative to the largest, below which training policies count as the same.
 const LEAST_VARIANCE: f64 = 1e-6;

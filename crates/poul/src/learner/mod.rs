@@ -34,7 +34,6 @@
 //! | `canonical` | of all equal forms of a model, the one whose axes mean something |
 //! | `certificate`, `own_bound` | how far effects of two policies can differ: Proposition 3 |
 //! | `axes` | the change of axes behind it |
-//! | `eigen` | eigenvalues of small matrices |
 //! | `poul`, `scorer`, `own_scorer` | what comes out, and how it scores |
 
 mod anchor;
@@ -48,7 +47,6 @@ mod centring;
 mod certificate;
 mod chosen;
 mod deviations;
-mod eigen;
 mod expected_mixture;
 mod fit;
 mod gain;

@@ -1,9 +1,9 @@
 //! ρ: a linear part beside one hidden layer, h = z·S + tanh(z·U + u)·V + v (Eq. 2 of the paper); optionally normalised,
 //! optionally with a known Lipschitz constant (Proposition 3: L_ρ ≤ ‖S‖ + ‖U‖·‖V‖, since tanh has slope 1 at most).
 
-use super::eigen::TopSingular;
 use super::params::ModelParams;
 use crate::net::{Activation, Dense, Init, LayerNorm, Layout, LayoutBuilder, Tape, Var, Weight};
+use crate::stats::TopSingular;
 
 /// The bound is kept with this much to spare, relatively: more than f32 rounds.
 const TO_SPARE: f64 = 1e-5;

@@ -9,6 +9,7 @@ use rayon::prelude::*;
 
 use super::Folds;
 use crate::net::RowSource;
+use crate::stats::Cholesky;
 use crate::{Error, Progress, Result};
 
 /// Penalties in units of each feature's variance.
@@ -250,7 +251,13 @@ impl Products {
             let varies = variance > 1e-12 * (1.0 + mean(row + 1).powi(2));
             matrix[row * n_x + row] = if varies { variance * (1.0 + penalty) } else { 1e12 };
         }
-        let slopes = solve(matrix, (0..n_x).map(|place| centred(place + 1, y)).collect());
+        // Moments that are not finite have no factor, and then features explain nothing.
+        let Some(factor) = Cholesky::floored(matrix, n_x, 1e-12) else {
+            line[0] = mean(y);
+            return line;
+        };
+        let mut slopes: Vec<f64> = (0..n_x).map(|place| centred(place + 1, y)).collect();
+        factor.solve(&mut slopes);
         line[0] =
             mean(y) - slopes.iter().enumerate().map(|(place, slope)| slope * mean(place + 1)).sum::<f64>();
         line[1..].copy_from_slice(&slopes);
@@ -268,33 +275,6 @@ impl Products {
         }
         self.at(y, y) - 2.0 * linear + square
     }
-}
-
-/// Solves a positive definite system, of which the lower triangle is given, by Cholesky's factors.
-fn solve(mut matrix: Vec<f64>, mut right: Vec<f64>) -> Vec<f64> {
-    let n = right.len();
-    for row in 0..n {
-        for column in 0..=row {
-            let (above, below) = matrix.split_at(row * n);
-            let own = &below[..n];
-            let other = if column < row { &above[column * n..][..n] } else { own };
-            let dot: f64 = own[..column].iter().zip(&other[..column]).map(|(a, b)| a * b).sum();
-            let rest = own[column] - dot;
-            matrix[row * n + column] = match column < row {
-                true => rest / matrix[column * n + column],
-                false => rest.max(1e-12).sqrt(),
-            };
-        }
-    }
-    for row in 0..n {
-        let dot: f64 = matrix[row * n..][..row].iter().zip(&right).map(|(a, b)| a * b).sum();
-        right[row] = (right[row] - dot) / matrix[row * n + row];
-    }
-    for row in (0..n).rev() {
-        let dot: f64 = (row + 1..n).map(|below| matrix[below * n + row] * right[below]).sum();
-        right[row] = (right[row] - dot) / matrix[row * n + row];
-    }
-    right
 }
 
 fn r2(values: &[f64], predicted: &[f64], weight: Option<&[f64]>) -> f64 {

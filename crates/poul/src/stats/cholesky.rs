@@ -12,7 +12,16 @@ pub(crate) struct Cholesky {
 
 impl Cholesky {
     /// Factors an n × n matrix, of which the lower triangle is read; none where it is not positive definite.
-    pub(crate) fn new(mut matrix: Vec<f64>, n: usize) -> Option<Self> {
+    pub(crate) fn new(matrix: Vec<f64>, n: usize) -> Option<Self> {
+        Self::factored(matrix, n, |pivot| (pivot > 0.0 && pivot.is_finite()).then_some(pivot))
+    }
+
+    /// The same for a matrix that rounding may have left short of positive definite: pivots below `least` count as `least`.
+    pub(crate) fn floored(matrix: Vec<f64>, n: usize, least: f64) -> Option<Self> {
+        Self::factored(matrix, n, |pivot| pivot.is_finite().then_some(pivot.max(least)))
+    }
+
+    fn factored(mut matrix: Vec<f64>, n: usize, pivot_of: impl Fn(f64) -> Option<f64>) -> Option<Self> {
         for row in 0..n {
             let (above, rest) = matrix.split_at_mut(row * n);
             let own = &mut rest[..n];
@@ -20,10 +29,7 @@ impl Cholesky {
                 let other = &above[column * n..][..=column];
                 own[column] = (own[column] - dot(&own[..column], &other[..column])) / other[column];
             }
-            let pivot = own[row] - dot(&own[..row], &own[..row]);
-            if !(pivot > 0.0 && pivot.is_finite()) {
-                return None;
-            }
+            let pivot = pivot_of(own[row] - dot(&own[..row], &own[..row]))?;
             own[row] = pivot.sqrt();
             own[row + 1..].fill(0.0);
         }
@@ -65,6 +71,23 @@ impl Cholesky {
     }
 }
 
+/// The lower factor of a positive semidefinite matrix; pivots that rounding made negative count as zero.
+pub(crate) fn semidefinite_factor(matrix: &[f64], n: usize) -> Vec<f64> {
+    let mut factor = vec![0.0; n * n];
+    for row in 0..n {
+        for column in 0..=row {
+            let dot: f64 = (0..column).map(|k| factor[row * n + k] * factor[column * n + k]).sum();
+            let rest = matrix[row * n + column] - dot;
+            factor[row * n + column] = match row == column {
+                true => rest.max(0.0).sqrt(),
+                false if factor[column * n + column] > 1e-8 => rest / factor[column * n + column],
+                false => 0.0,
+            };
+        }
+    }
+    factor
+}
+
 /// aᵀb.
 #[inline]
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
@@ -103,5 +126,9 @@ mod tests {
         assert!((diagonal.log_determinant() - 36.0_f64.ln()).abs() < 1e-12);
         assert!(Cholesky::new(vec![1.0, 2.0, 2.0, 1.0], 2).is_none());
         assert!(Cholesky::new(vec![f64::NAN], 1).is_none());
+        let floored = Cholesky::floored(vec![4.0, 0.0, 2.0, 1.0 - 1e-15], 2, 1e-6).unwrap();
+        assert_eq!(floored.into_factor(), [2.0, 0.0, 1.0, 1e-3]);
+        // Of rank one: the second column has nothing left.
+        assert_eq!(semidefinite_factor(&[4.0, 2.0, 2.0, 1.0], 2), [2.0, 0.0, 1.0, 0.0]);
     }
 }

@@ -3,13 +3,26 @@
 //! | file | subject |
 //! |---|---|
 //! | `cholesky` | the factor of a positive definite matrix |
+//! | `chi_square` | the upper tail of χ² |
+//! | `eigen` | eigenvectors of small symmetric matrices, the largest singular value of any |
+//! | `normal`, `student` | quantiles and tails |
+//! | `quantile` | quantiles of a sample |
 //! | `on_simplex` | the least of a quadratic function of weights that sum to 1 |
 //! | `simplex` | the least value of a function of a few variables |
 
+pub(crate) mod chi_square;
 mod cholesky;
+mod eigen;
+mod normal;
 mod on_simplex;
+mod quantile;
 mod simplex;
+mod student;
 
-pub(crate) use cholesky::{Cholesky, dot};
+pub(crate) use cholesky::{Cholesky, dot, semidefinite_factor};
+pub(crate) use eigen::{SymmetricEigen, TopSingular};
+pub use normal::normal_quantile;
 pub(crate) use on_simplex::least_on_simplex;
+pub(crate) use quantile::quantile;
 pub(crate) use simplex::minimise;
+pub use student::{student_quantile, student_tails};

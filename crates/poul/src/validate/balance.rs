@@ -5,10 +5,11 @@ use rayon::prelude::*;
 
 use super::axes::TreatmentAxes;
 use super::{check_result, short};
-use crate::effect::{ValidTrainingData, normal_quantile};
+use crate::effect::ValidTrainingData;
 use crate::evaluate::{Balance, CheckResult, Verdict};
 use crate::net::{DenseRows, RowSource};
 use crate::nuisance::Propensity;
+use crate::stats::normal_quantile;
 
 /// Probability of a doubt where there is balance, over all features and axes together.
 const LEVEL: f64 = 0.01;

@@ -6,12 +6,13 @@
 //! for it: its error, and its covariance with the others, from which simultaneous bands follow.
 
 use crate::Result;
-use crate::effect::{AverageEstimate, Averages, Support, normal_quantile};
+use crate::effect::{AverageEstimate, Averages, Support};
 use crate::evaluate::{AtomEffect, max_t_quantile, sidak_quantile};
 use crate::model::Model;
 use crate::net::RowSource;
 use crate::nuisance::SomeRows;
 use crate::policy::PolicySet;
+use crate::stats::normal_quantile;
 use crate::{Error, Seed};
 
 /// Most atoms, those with the most training rows.

@@ -9,9 +9,10 @@
 
 use super::outcome_model::OutOfFold;
 use super::{Trial, check_result};
-use crate::effect::{ValidTrainingData, normal_quantile};
+use crate::effect::ValidTrainingData;
 use crate::evaluate::{AverageEffect, CheckResult, Sensitivity, Verdict};
 use crate::nuisance::Propensity;
+use crate::stats::normal_quantile;
 
 /// Fewer rows of a policy, or of the one compared with, say nothing.
 const FEWEST_ROWS: u64 = 50;

@@ -7,11 +7,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int64Type};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use poul::data::{Encoder, EncoderParams, Need, Roles, Source};
-use poul::effect::{
-    EffectTable, OutcomeColumn, Question, Scorer, Scores, Settings, TrainingData, constant, normal_quantile,
-};
+use poul::effect::{EffectTable, OutcomeColumn, Question, Scorer, Scores, Settings, TrainingData, constant};
 use poul::net::{DenseRows, RowSource};
 use poul::policy::PolicySet;
+use poul::stats::normal_quantile;
 use poul::{Result, Seed, Silent};
 
 /// Effects that name their row and policy: x + 10·policy on the first outcome, twice that on the second.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use poul::data::Design;
-use poul::effect::student_quantile;
 use poul::evaluate::{Assigned, AverageEffect, Effects, Outcome, Params, Scored, average_effects};
 use poul::net::DenseRows;
 use poul::nuisance::{Assignment, EvaluatedRows, Propensity, evaluated_nuisances};
+use poul::stats::student_quantile;
 use poul::{Result, Seed, Silent};
 use rand::RngExt;
 use rand_distr::StandardNormal;

@@ -2,7 +2,7 @@
 
 use super::super::balance::Groups;
 use super::sampled::EncodedRows;
-use crate::effect::normal_quantile;
+use crate::stats::normal_quantile;
 
 /// Chance that any column of a sound experiment is called unbalanced.
 const LEVEL: f64 = 1e-4;

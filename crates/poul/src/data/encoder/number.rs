@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::cells::Cells;
 use super::moments::Moments;
 use super::params::EncoderParams;
-use super::sample::{HashOrder, Sample, quantile};
+use super::sample::{HashOrder, Sample};
+use crate::stats::quantile;
 
 /// The interquartile range of a normal variable in standard deviations.
 const IQR_OF_NORMAL: f64 = 1.349;

@@ -57,19 +57,10 @@ impl Sample {
     }
 }
 
-/// A quantile of sorted values, interpolated between neighbours.
-pub(super) fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
-    let at = share * last as f64;
-    let below = at.floor() as usize;
-    let above = (below + 1).min(last);
-    let weight = at - below as f64;
-    sorted[below] * (1.0 - weight) + sorted[above] * weight
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::quantile;
 
     #[test]
     fn batches_do_not_change_the_sample() {
@@ -86,11 +77,5 @@ mod tests {
         assert_eq!(whole.len(), CAPACITY);
         assert_eq!(whole, sampled(999));
         assert!((quantile(&whole, 0.5)).abs() < 0.05);
-    }
-
-    #[test]
-    fn quantiles_interpolate() {
-        assert_eq!(quantile(&[1.0, 2.0, 4.0], 0.75), 3.0);
-        assert_eq!(quantile(&[1.0], 0.3), 1.0);
     }
 }

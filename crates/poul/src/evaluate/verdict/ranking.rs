@@ -3,7 +3,7 @@
 use super::super::result::PolicyResult;
 use super::words::{ends, listed, number, within};
 use super::{Grade, Judgement, Outcome, PolicyJudgement, is_constant, is_thin};
-use crate::effect::normal_quantile;
+use crate::stats::normal_quantile;
 
 /// Chance that a policy with a random ranking passes.
 const EACH: f64 = 0.05;

@@ -6,15 +6,15 @@ const MAX_SWEEPS: usize = 60;
 
 /// A = Σ values[k]·v_k v_kᵀ, the largest value first.
 #[derive(Clone, Debug)]
-pub(super) struct SymmetricEigen {
-    pub(super) values: Vec<f64>,
+pub(crate) struct SymmetricEigen {
+    pub(crate) values: Vec<f64>,
     /// v_k is row k.
-    pub(super) vectors: Vec<f64>,
+    pub(crate) vectors: Vec<f64>,
 }
 
 impl SymmetricEigen {
     /// By cyclic Jacobi rotations (Golub & Van Loan, sec. 8.5); `matrix` is n × n and symmetric.
-    pub(super) fn of(mut matrix: Vec<f64>, n: usize) -> Self {
+    pub(crate) fn of(mut matrix: Vec<f64>, n: usize) -> Self {
         let mut vectors = vec![0.0; n * n];
         (0..n).for_each(|i| vectors[i * n + i] = 1.0);
         let whole: f64 = matrix.iter().map(|value| value * value).sum();
@@ -41,7 +41,7 @@ impl SymmetricEigen {
     }
 
     /// v_k.
-    pub(super) fn vector(&self, k: usize) -> &[f64] {
+    pub(crate) fn vector(&self, k: usize) -> &[f64] {
         let n = self.values.len();
         &self.vectors[k * n..][..n]
     }
@@ -71,15 +71,15 @@ fn rotate(matrix: &mut [f64], vectors: &mut [f64], n: usize, p: usize, q: usize)
 
 /// The largest singular value of a matrix, σ = leftᵀ·W·right.
 #[derive(Clone, Debug)]
-pub(super) struct TopSingular {
-    pub(super) norm: f64,
-    pub(super) left: Vec<f64>,
-    pub(super) right: Vec<f64>,
+pub(crate) struct TopSingular {
+    pub(crate) norm: f64,
+    pub(crate) left: Vec<f64>,
+    pub(crate) right: Vec<f64>,
 }
 
 impl TopSingular {
     /// Of a matrix with `n_cols` columns, row after row.
-    pub(super) fn of(matrix: &[f32], n_cols: usize) -> Self {
+    pub(crate) fn of(matrix: &[f32], n_cols: usize) -> Self {
         let n_rows = matrix.len() / n_cols;
         let at = |i: usize, j: usize| f64::from(matrix[i * n_cols + j]);
         // The smaller of W·Wᵀ and Wᵀ·W.
