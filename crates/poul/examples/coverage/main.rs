@@ -34,7 +34,7 @@ use poul::effect::{EffectModel, OutcomeColumn, Settings, TrainingData, student_q
 use poul::evaluate::{Assigned, AverageEffect, Effects, Outcome, Params, Scored, average_effects};
 use poul::model::learner;
 use poul::net::DenseRows;
-use poul::nuisance::{Assignment, EvaluatedRows, Propensity, evaluated_nuisances};
+use poul::nuisance::{ObservedRows, Propensity, evaluated_nuisances};
 use poul::policy::{Assigner, PolicySet};
 use poul::simulate::{Simulation, run};
 use poul::{Result, Seed, Silent};
@@ -281,27 +281,25 @@ impl World {
             .stratum
             .as_ref()
             .map(|stratum| (&stratum[first..first + rows], self.test.stratum_labels.names()));
-        let evaluated = EvaluatedRows {
+        let columns = self.outcomes.iter().zip(&outcomes);
+        let evaluated = ObservedRows {
             x: Some(x),
-            assignment: Assignment::new(&names, &arm),
             design: self.design,
             stratum,
-            propensity: &[],
-            outcomes: &outcomes,
+            outcomes: columns
+                .map(|(name, values)| OutcomeColumn { name, values, prediction: None })
+                .collect(),
+            ..ObservedRows::new(&names, &arm)
         };
         let nuisances = evaluated_nuisances(&evaluated, Seed::new(first as u64), &Silent)?;
-        let predictions = nuisances.predictions.unwrap_or_default();
+        let predictions = nuisances.predictions;
         let propensity = nuisances.propensity.map_or(Propensity::Shares(Vec::new()), |fit| fit.propensity);
         let outcomes: Vec<Outcome<'_>> = self
             .outcomes
             .iter()
             .zip(&outcomes)
             .enumerate()
-            .map(|(own, (name, values))| Outcome {
-                name,
-                values,
-                prediction: predictions.get(own).map(Vec::as_slice),
-            })
+            .map(|(own, (name, values))| Outcome { name, values, prediction: predictions[own].as_deref() })
             .collect();
         let mut columns: Vec<(usize, usize, Vec<f64>)> = Vec::new();
         for (outcome, scores) in scores.iter().enumerate() {

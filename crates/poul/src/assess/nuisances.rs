@@ -2,7 +2,7 @@
 
 use super::measure::Compared;
 use crate::net::RowSource;
-use crate::nuisance::{Assignment, EvaluatedRows, Propensity, PropensityColumn, evaluated_nuisances};
+use crate::nuisance::{EvaluatedNuisances, ObservedRows, Propensity, PropensityColumn, evaluated_nuisances};
 use crate::{Progress, Result, Seed};
 
 /// What average effects, and metrics of each row's own policy, need beside predicted effects.
@@ -22,38 +22,25 @@ impl Nuisances {
         progress: &dyn Progress,
     ) -> Result<Self> {
         let Compared { rows: table, columns, policies, .. } = compared;
-        let weight: Option<Vec<f32>> =
-            table.weight.as_ref().map(|weight| weight.iter().map(|weight| *weight as f32).collect());
-        let propensity: Vec<PropensityColumn<'_>> = columns
-            .propensity
-            .iter()
-            .zip(&table.propensity)
-            .map(|(part, values)| PropensityColumn { column: &part.column, policy: &part.policy, values })
-            .collect();
-        let wanted: Vec<usize> =
-            (0..table.outcomes.len()).filter(|outcome| table.prediction(*outcome).is_none()).collect();
-        let outcomes: Vec<&[f64]> =
-            wanted.iter().map(|outcome| table.outcomes[*outcome].as_slice()).collect();
-        let rows = EvaluatedRows {
+        let propensity = columns.propensity.iter().zip(&table.propensity);
+        let propensity = propensity.map(|(part, values)| PropensityColumn {
+            column: &part.column,
+            policy: &part.policy,
+            values,
+        });
+        let rows = ObservedRows {
             x,
-            assignment: Assignment {
-                policy_names: policies.names(),
-                policy: &table.arm,
-                weight: weight.as_deref(),
-                cluster: table.cluster.as_deref(),
-                rows: Some(&table.number),
-            },
+            outcomes: compared.outcomes(),
+            weight: table.weight.as_deref(),
+            cluster: table.cluster.as_deref(),
+            numbers: Some(&table.number),
             design: columns.design,
             stratum: table.stratum.as_deref().map(|stratum| (stratum, table.stratum_labels.names())),
-            propensity: &propensity,
-            outcomes: &outcomes,
+            propensity: propensity.collect(),
+            ..ObservedRows::new(policies.names(), &table.arm)
         };
-        let fitted = evaluated_nuisances(&rows, seed, progress)?;
-        let mut predictions = vec![None; table.outcomes.len()];
-        for (outcome, values) in wanted.into_iter().zip(fitted.predictions.into_iter().flatten()) {
-            predictions[outcome] = Some(values);
-        }
-        let Some(fit) = fitted.propensity else {
+        let EvaluatedNuisances { predictions, propensity } = evaluated_nuisances(&rows, seed, progress)?;
+        let Some(fit) = propensity else {
             progress.warn(
                 "no average effects: an observational design needs a model, or columns of probabilities (‹propensity›)",
             );

@@ -5,7 +5,7 @@ use rand::seq::SliceRandom;
 use crate::data::{Budget, Columns, Dataset, Design, Encoder, Labels, Source};
 use crate::effect::TrainingData;
 use crate::net::RowSource;
-use crate::nuisance::{SomeRows, StratumTable};
+use crate::nuisance::{ObservedRows, OutcomeColumn, PropensityColumn, SomeRows, StratumTable};
 use crate::policy::{Assigner, Exposure, ExposureRows, PolicySet};
 use crate::{Error, Kind, Progress, Result, Seed};
 
@@ -172,6 +172,41 @@ impl Part {
     /// The features of these rows.
     pub(crate) fn x<'a>(&'a self, all: &'a dyn RowSource) -> SomeRows<'a> {
         SomeRows { x: all, rows: &self.rows }
+    }
+
+    /// What a first stage is given; `x` are the features of these rows.
+    pub(crate) fn observed<'a>(
+        &'a self,
+        table: &'a Table,
+        x: &'a dyn RowSource,
+        setting: &'a Setting<'a>,
+    ) -> ObservedRows<'a> {
+        let data = &table.dataset;
+        let of = |outcome: usize| self.predictions.iter().find(|(of, _)| *of == outcome);
+        let outcomes = data.outcome_names.iter().zip(&self.outcomes).enumerate();
+        let outcomes = outcomes.map(|(idx, (name, values))| OutcomeColumn {
+            name,
+            values,
+            prediction: of(idx).map(|(_, values)| values.as_slice()),
+        });
+        let propensity = data.propensity_columns.iter().zip(&self.propensity);
+        let propensity = propensity.map(|(own, values)| PropensityColumn {
+            column: &own.column,
+            policy: &own.policy,
+            values,
+        });
+        ObservedRows {
+            x: Some(x),
+            outcomes: outcomes.collect(),
+            weight: self.weight.as_deref(),
+            cluster: self.cluster.as_deref(),
+            numbers: Some(&self.numbers),
+            design: setting.design,
+            stratum: self.stratum.as_deref().map(|stratum| (stratum, data.stratum_labels.names())),
+            stratum_table: setting.strata_table.as_ref(),
+            propensity: propensity.collect(),
+            ..ObservedRows::new(setting.policies.names(), &self.policy)
+        }
     }
 
     /// What a learner is given; `x` are the features of these rows.

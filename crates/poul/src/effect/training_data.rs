@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use crate::data::{Dataset, Design};
 use crate::net::RowSource;
-use crate::nuisance::{Assignment, StratumTable};
+use crate::nuisance::{
+    Assignment, BaselineRows, ObservedRows, OutcomeColumn, PropensityColumn, PropensityOrigin, StratumTable,
+};
 use crate::policy::PolicySet;
 use crate::{Error, Kind, Result};
 
@@ -51,17 +53,6 @@ pub struct TrainingData<'a> {
     pub rows: Option<&'a [u64]>,
 }
 
-/// One outcome.
-#[derive(Clone, Copy, Debug)]
-pub struct OutcomeColumn<'a> {
-    /// Its name.
-    pub name: &'a str,
-    /// Its value in each row, finite.
-    pub values: &'a [f64],
-    /// The user's own prediction m̂(x), where given.
-    pub prediction: Option<&'a [f64]>,
-}
-
 /// The user's own probability of one policy.
 #[derive(Clone, Copy, Debug)]
 pub struct GivenPropensity<'a> {
@@ -71,19 +62,6 @@ pub struct GivenPropensity<'a> {
     pub column: &'a str,
     /// Its value in each row, from 0 to 1.
     pub values: &'a [f32],
-}
-
-/// A table of rows without a treatment: part of D_all of Algorithm 1.
-#[derive(Clone)]
-pub struct BaselineRows<'a> {
-    /// Encoded features, by the encoder of the experiment.
-    pub x: &'a dyn RowSource,
-    /// For each outcome, its values, finite.
-    pub outcomes: Vec<&'a [f64]>,
-    /// Sample weights. Default: all 1.
-    pub weight: Option<&'a [f64]>,
-    /// The cluster of each row, numbered as the experiment's are; other numbers are clusters of their own.
-    pub cluster: Option<&'a [u32]>,
 }
 
 impl<'a> TrainingData<'a> {
@@ -165,6 +143,34 @@ impl<'a> TrainingData<'a> {
             control,
             rows: Some(&dataset.rows),
         })
+    }
+
+    /// The rows as a first stage takes them.
+    pub fn observed(&self) -> ObservedRows<'a> {
+        let policies = self.policies;
+        let given = self.propensity.iter().map(|given| PropensityColumn {
+            column: given.column,
+            policy: policies.name(given.policy),
+            values: given.values,
+        });
+        ObservedRows {
+            x: Some(self.x),
+            outcomes: self.outcomes.clone(),
+            weight: self.weight,
+            cluster: self.cluster,
+            numbers: self.rows,
+            design: self.design,
+            stratum: self.stratum.map(|stratum| (stratum, self.stratum_labels)),
+            stratum_table: self.stratum_table,
+            propensity: given.collect(),
+            baseline: self.baseline.clone(),
+            ..ObservedRows::new(policies.names(), self.policy)
+        }
+    }
+
+    /// Where π comes from.
+    pub fn propensity_origin(&self) -> PropensityOrigin {
+        PropensityOrigin::of(self.design, !self.propensity.is_empty())
     }
 
     /// Checks what no learner can do without: equal lengths, two policies with rows, outcomes that vary, propensities

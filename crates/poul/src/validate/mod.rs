@@ -39,11 +39,10 @@ pub use components::{Components, components};
 pub use places::places;
 pub use rows::SampleRows;
 
-use crate::data::Design;
 use crate::effect::ExposedRows;
 use crate::evaluate::{AverageEffect, CheckResult, Validation, Verdict};
 use crate::model::Model;
-use crate::nuisance::Folds;
+use crate::nuisance::{FirstStage, Folds, PropensityOrigin};
 use crate::policy::PolicySet;
 use crate::{Error, Progress, Result, Seed};
 
@@ -118,7 +117,9 @@ pub fn validate(
     let mut validation = Validation::default();
     let mut checks = Vec::new();
 
-    let (propensity, _) = crate::learner::propensity(&data, n_folds, overlap::CLIP, seed, progress)?;
+    let (observed, clip) = (data.observed(), Some(overlap::CLIP));
+    let mut first = FirstStage::shared(&observed, n_folds, false, clip, seed, progress)?;
+    let propensity = first.take_propensity()?;
     let axes = axes::TreatmentAxes::of_policies(trial.model, policies)?;
     let names = trial.model.manifest().encoder.names();
     let balance = balance::balance(&data, &features, &names, &axes, &propensity.propensity);
@@ -140,7 +141,7 @@ pub fn validate(
         checks.extend(found.iter().map(placebo::check));
         validation.placebo = found;
     }
-    if data.design == Design::Observational && data.propensity.is_empty() {
+    if data.propensity_origin() == PropensityOrigin::Learned {
         let found = sensitivity::sensitivity(trial, &data, &outcome, &propensity.propensity, level);
         checks.extend(sensitivity::checks(trial, &data, &found));
         validation.sensitivity = found;
