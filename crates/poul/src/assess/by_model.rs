@@ -127,7 +127,7 @@ pub fn assess_model(
     let thin_arms = chosen.thin_arms;
     let mut evaluation = Evaluation { averages, who_gains, assigned, thin_arms, ..metrics };
     if let Some(params) = validation {
-        let trust = Trust { params, min_rows: request.min_rows };
+        let trust = Trust { params, min_rows: request.min_rows, evaluated: (&rows, &nuisances) };
         trust.add(&mut evaluation, model, source, &roles, asked, progress)?;
     }
     evaluation.provenance = Some(provenance::of_model(model, source, request)?);

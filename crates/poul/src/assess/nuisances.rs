@@ -1,6 +1,7 @@
 //! m̂ and π of the evaluated rows, for average effects and for what was assigned.
 
 use super::measure::Compared;
+use super::rows::Rows;
 use crate::net::RowSource;
 use crate::nuisance::{EvaluatedNuisances, ObservedRows, Propensity, PropensityColumn, evaluated_nuisances};
 use crate::{Progress, Result, Seed};
@@ -14,6 +15,20 @@ pub(super) struct Nuisances {
 }
 
 impl Nuisances {
+    /// By outcome, the m̂ that averages are taken with, of the rows with these numbers: the user's own, or what was fitted.
+    pub(super) fn expected(&self, rows: &Rows, numbers: &[u64]) -> Vec<Option<Vec<f64>>> {
+        // Both are in the order of the source.
+        let mut places = rows.number.iter().enumerate();
+        let place = |number: &u64| places.find(|(_, own)| *own == number).map(|(place, _)| place);
+        let places: Vec<usize> = numbers.iter().filter_map(place).collect();
+        let of = |(outcome, fitted): (usize, &Option<Vec<f64>>)| {
+            let values = rows.prediction(outcome).or(fitted.as_deref())?;
+            let values = (places.len() == numbers.len()).then_some(values)?;
+            Some(places.iter().map(|place| values[*place]).collect())
+        };
+        self.predictions.iter().enumerate().map(of).collect()
+    }
+
     /// By the design of the columns; `x` are the encoded features, where there is a model.
     pub(super) fn of(
         compared: &Compared<'_>,
