@@ -29,7 +29,7 @@ use std::path::Path;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
-use poul::data::{Budget, Dataset, Design, EncoderParams, Labels, Need, Roles, Source};
+use poul::data::{Budget, Dataset, Design, EncoderParams, Need, Roles, Source};
 use poul::effect::{EffectModel, OutcomeColumn, Settings, TrainingData, student_quantile};
 use poul::evaluate::{Assigned, AverageEffect, Effects, Outcome, Params, Scored, average_effects};
 use poul::model::learner;
@@ -162,10 +162,7 @@ impl World {
         let (encoder, budget) = (EncoderParams::default().check()?, Budget::default());
         let (train, encoder) = Dataset::read_and_fit(&source, &columns, &encoder, &budget, &Silent)?;
         let test = Dataset::read(&open("test.parquet")?, &columns, &encoder, &budget, &Silent)?;
-        let assign = |data: &Dataset| {
-            let labels: Vec<&Labels> = data.treatment_labels.iter().collect();
-            Assigner::new(&policies, &columns).assign(&data.treatment, &labels, &data.rows)
-        };
+        let assign = |data: &Dataset| Assigner::new(&policies, &columns).assign_table(data);
         let (train_policy, test_policy) = (assign(&train)?, assign(&test)?);
         let mut effects = vec![vec![0.0; test.n_rows() * policies.len()]; outcomes.len()];
         for (effects, outcome) in effects.iter_mut().zip(&outcomes) {

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::part::{Part, Setting, Table, pick};
+use super::part::{EncodedTable, Part, Setting};
 use super::result::Population;
-use crate::data::Design;
+use crate::data::{Design, pick};
 use crate::effect::{AssignedTable, EffectModel, PolicyColumn, Support};
 use crate::evaluate::{AssignedPolicies, AssignedReading, AssignedRows, ValidParams, assigned};
 use crate::nuisance::{ObservedRows, Propensity, evaluated_nuisances};
@@ -39,7 +39,7 @@ impl AssignedTest {
     /// Fits m̂ and π on the test rows. None in an observational design with full arms, where both would be networks that
     /// no table shows.
     pub(crate) fn new(
-        table: &Table,
+        table: &EncodedTable,
         part: &Part,
         train: &Part,
         setting: &Setting<'_>,
@@ -53,7 +53,7 @@ impl AssignedTest {
         let policies = setting.policies;
         let x = part.x(table.x());
         // By shares within strata, as evaluations have it.
-        let rows = ObservedRows { stratum_table: None, ..part.observed(table, &x, setting) };
+        let rows = ObservedRows { stratum_table: None, ..part.observed(&x, setting) };
         let fitted = evaluated_nuisances(&rows, seed, progress)?;
         let Some(propensity) = fitted.propensity else { return Ok(None) };
         let residual = rows.outcomes.iter().zip(&fitted.predictions).map(|(outcome, fitted)| {
@@ -63,8 +63,7 @@ impl AssignedTest {
             }
         });
         let residual = residual.collect();
-        let mut trained = vec![0_u64; policies.len()];
-        train.policy.iter().for_each(|policy| trained[*policy as usize] += 1);
+        let trained = train.policy_rows(policies.len());
         let support = Support::new(policies, &trained);
         let is_scored = (0..policies.len())
             .map(|policy| allow_unseen || support.is_known(policies, policy, |_, _| false));
@@ -77,7 +76,7 @@ impl AssignedTest {
     pub(crate) fn readings(
         &self,
         effects: &dyn EffectModel,
-        (table, part, setting): (&Table, &Part, &Setting<'_>),
+        (table, part, setting): (&EncodedTable, &Part, &Setting<'_>),
         (targets, columns): (&[usize], &[Vec<f64>]),
         populations: &[(Population, Vec<u32>)],
         params: &ValidParams,

@@ -1,7 +1,7 @@
 //! The validation R-loss, the only number that settings are chosen by: mean (Y − m̂(X) − τ̂(X; T) + Σ_t π̂(t|X) τ̂(X; t))²
 //! over rows that no learner was trained on, with one m̂ and π̂ for all (Sec. 2.2 of the paper).
 
-use super::part::{Part, Setting, Table};
+use super::part::{EncodedTable, Part, Setting};
 use crate::effect::EffectModel;
 use crate::nuisance::{
     FirstStage, Needs, OutcomeLoss, OutcomeParams, Propensity, PropensityOrigin, PropensityParams, SomeRows,
@@ -26,7 +26,7 @@ pub(crate) struct Validation {
 impl Validation {
     /// Fits m and π once: m on the training rows; π as designed where it was, learned on the training rows otherwise.
     pub(crate) fn new(
-        table: &Table,
+        table: &EncodedTable,
         train: &Part,
         part: Part,
         setting: &Setting<'_>,
@@ -34,7 +34,7 @@ impl Validation {
         progress: &dyn Progress,
     ) -> Result<Self> {
         let (x, held_x) = (train.x(table.x()), part.x(table.x()));
-        let (rows, held) = (train.observed(table, &x, setting), part.observed(table, &held_x, setting));
+        let (rows, held) = (train.observed(&x, setting), part.observed(&held_x, setting));
         let (outcome, propensity) = (OutcomeParams::default().check()?, PropensityParams::default().check()?);
         let is_learned = rows.propensity_origin() == PropensityOrigin::Learned;
         let needs = Needs {
@@ -63,7 +63,7 @@ impl Validation {
                 let both = table.part(train.rows.iter().chain(&part.rows).copied().collect());
                 let x = both.x(table.x());
                 let needs = Needs { n_folds: 1, propensity: Some(&propensity), ..Needs::default() };
-                let rows = both.observed(table, &x, setting);
+                let rows = both.observed(&x, setting);
                 let fit = FirstStage::fit(&rows, &needs, seed, progress)?.take_propensity()?;
                 let places: Vec<u32> = (train.n_rows() as u32..both.n_rows() as u32).collect();
                 fit.propensity.subset(&places, setting.policies.len())
@@ -79,7 +79,7 @@ impl Validation {
     /// The R-loss of each outcome, in units of its variance over the training rows.
     pub(crate) fn r_loss(
         &self,
-        table: &Table,
+        table: &EncodedTable,
         setting: &Setting<'_>,
         effects: &dyn EffectModel,
     ) -> Result<Vec<f64>> {

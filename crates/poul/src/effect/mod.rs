@@ -57,7 +57,7 @@ pub use trained::{Phase, Trained};
 pub use training_data::{GivenPropensity, TrainingData, ValidTrainingData};
 
 pub(crate) use policy_shift::PolicyShift;
-pub(crate) use training_rows::{TrainingRows, pick};
+pub(crate) use training_rows::TrainingRows;
 
 use crate::Result;
 use crate::net::RowSource;

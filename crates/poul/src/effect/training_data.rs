@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::data::{Dataset, Design};
+use crate::data::{Design, Table};
 use crate::net::RowSource;
 use crate::nuisance::{
     Assignment, BaselineRows, ObservedRows, OutcomeColumn, PropensityColumn, PropensityOrigin, StratumTable,
@@ -93,26 +93,19 @@ impl<'a> TrainingData<'a> {
         }
     }
 
-    /// The rows of `dataset`, whose encoded features are `x` and whose policies are `policy`.
+    /// The rows of a table, whose encoded features are `x` and whose policies are `policy`.
     pub fn of(
-        dataset: &'a Dataset,
+        table: &'a Table,
         x: &'a dyn RowSource,
         policies: &'a PolicySet,
         policy: &'a [u32],
         design: Design,
         control: Option<usize>,
     ) -> Result<Self> {
-        let prediction = |outcome: usize| {
-            let own = dataset.predictions.iter().find(|(of, _)| *of == outcome);
-            own.map(|(_, values)| values.as_slice())
-        };
-        let outcomes = dataset.outcome_names.iter().zip(&dataset.outcomes).enumerate();
-        let outcomes =
-            outcomes.map(|(idx, (name, values))| OutcomeColumn { name, values, prediction: prediction(idx) });
-        let auxiliary = dataset.auxiliary_names.iter().zip(&dataset.auxiliary);
+        let auxiliary = table.auxiliary_names.iter().zip(&table.auxiliary);
         let auxiliary = auxiliary.map(|(name, values)| OutcomeColumn { name, values, prediction: None });
-        let mut propensity = Vec::with_capacity(dataset.propensity.len());
-        for (column, values) in dataset.propensity_columns.iter().zip(&dataset.propensity) {
+        let mut propensity = Vec::with_capacity(table.propensity.len());
+        for (column, values) in table.propensity_columns.iter().zip(&table.propensity) {
             let policy = policies.index(&column.policy).ok_or_else(|| {
                 let known = policies.names().iter().map(String::as_str);
                 Error::unknown(Kind::Input, "policy", &column.policy, "policies", known)
@@ -124,15 +117,15 @@ impl<'a> TrainingData<'a> {
             x,
             policies,
             policy,
-            outcomes: outcomes.collect(),
+            outcomes: ObservedRows::outcomes_of(table),
             auxiliary: auxiliary.collect(),
-            weight: dataset.weight.as_deref(),
-            cluster: dataset.cluster.as_deref(),
-            stratum: dataset.stratum.as_deref(),
-            stratum_labels: dataset.stratum_labels.names(),
+            weight: table.weight.as_deref(),
+            cluster: table.cluster.as_deref(),
+            stratum: table.stratum.as_deref(),
+            stratum_labels: table.stratum_labels.names(),
             stratum_table: None,
             propensity,
-            populations: dataset
+            populations: table
                 .populations
                 .iter()
                 .map(|(text, rows)| (text.as_str(), rows.as_slice()))
@@ -141,7 +134,7 @@ impl<'a> TrainingData<'a> {
             baseline: Vec::new(),
             design,
             control,
-            rows: Some(&dataset.rows),
+            rows: Some(&table.rows),
         })
     }
 

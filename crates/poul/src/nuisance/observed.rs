@@ -7,7 +7,7 @@ use super::{
     Assignment, ExtraRows, Folds, PropensityColumn, PropensityFit, StackedRows, StratumTable,
     ValidPropensityParams, fit_propensity,
 };
-use crate::data::Design;
+use crate::data::{Design, Table};
 use crate::net::RowSource;
 use crate::{Error, Progress, Result, Seed};
 
@@ -81,6 +81,34 @@ impl<'a> ObservedRows<'a> {
             propensity: Vec::new(),
             baseline: Vec::new(),
         }
+    }
+
+    /// The rows of a table, of which policies are known; without features.
+    pub fn of(table: &'a Table, policy_names: &'a [String]) -> Self {
+        let propensity = table.propensity_columns.iter().zip(&table.propensity);
+        let propensity = propensity.map(|(own, values)| PropensityColumn {
+            column: &own.column,
+            policy: &own.policy,
+            values,
+        });
+        Self {
+            outcomes: Self::outcomes_of(table),
+            weight: table.weight.as_deref(),
+            cluster: table.cluster.as_deref(),
+            numbers: Some(&table.rows),
+            design: table.design,
+            stratum: table.stratum.as_deref().map(|stratum| (stratum, table.stratum_labels.names())),
+            propensity: propensity.collect(),
+            ..Self::new(policy_names, &table.policy)
+        }
+    }
+
+    /// The outcomes of a table.
+    pub fn outcomes_of(table: &'a Table) -> Vec<OutcomeColumn<'a>> {
+        let named = table.outcome_names.iter().zip(&table.outcomes).enumerate();
+        named
+            .map(|(idx, (name, values))| OutcomeColumn { name, values, prediction: table.prediction(idx) })
+            .collect()
     }
 
     /// How many rows there are.
