@@ -1,8 +1,7 @@
 //! Whether the effects of a model can be trusted: checks, places of policies, effects of atoms.
 
 use super::nuisances::Nuisances;
-use super::rows::Rows;
-use crate::data::{Design, Need, Roles, Source};
+use crate::data::{Design, Need, Roles, Source, Table};
 use crate::effect::{Asked, ExposedRows};
 use crate::evaluate::Evaluation;
 use crate::model::Model;
@@ -16,7 +15,7 @@ pub(super) struct Trust<'a> {
     /// Training rows from which an atom counts as well seen.
     pub(super) min_rows: u64,
     /// The rows of the evaluation, and what their averages were taken with.
-    pub(super) evaluated: (&'a Rows, &'a Nuisances),
+    pub(super) evaluated: (&'a Table, &'a Nuisances),
 }
 
 impl Trust<'_> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow_array::ArrayRef;
 
 use super::labels::Labels;
+use super::raw_column::RawColumn;
 use super::reader::{Batch, RowReader};
 use super::roles::{Columns, Design, Propensity};
 use super::source::Source;
@@ -52,6 +53,10 @@ pub struct Table {
     pub exposure: Vec<Vec<f32>>,
     /// Parts of the rows by expression, and whether each row is part of them.
     pub populations: Vec<(String, Vec<bool>)>,
+    /// Effects that were predicted, or are known to be true: the column's name and its values, all finite.
+    pub effects: Vec<(String, Vec<f64>)>,
+    /// The columns that rows are grouped by.
+    pub by: Vec<RawColumn>,
     /// The time column, in the pieces in which it was read.
     pub time: Vec<ArrayRef>,
     /// For each id column, its pieces.
@@ -85,6 +90,8 @@ impl Table {
             predictions: predictions.collect(),
             exposure: vec![Vec::new(); columns.exposure.len()],
             populations: populations.collect(),
+            effects: columns.effects.iter().map(|name| (name.clone(), Vec::new())).collect(),
+            by: columns.by.iter().map(|own| RawColumn::new(own.name.as_str(), own.kind)).collect(),
             time: Vec::new(),
             ids: vec![Vec::new(); columns.ids.len()],
             design: columns.design,
@@ -108,7 +115,7 @@ impl Table {
                 return Err(Error::cancelled());
             }
             let kept = each(&mut table, &batch, &reader)?;
-            table.append(batch, kept.as_deref());
+            table.append(batch, kept.as_deref())?;
             progress.advance(reader.n_read() - n_reported);
             n_reported = reader.n_read();
         }
@@ -134,6 +141,11 @@ impl Table {
         self.predictions.iter().find(|(of, _)| *of == outcome).map(|(_, values)| values.as_slice())
     }
 
+    /// The effects in a column of that name.
+    pub fn effect(&self, column: &str) -> Option<&[f64]> {
+        self.effects.iter().find(|(name, _)| name == column).map(|(_, values)| values.as_slice())
+    }
+
     /// How many rows each policy has.
     pub fn policy_rows(&self, n_policies: usize) -> Vec<u64> {
         let mut counts = vec![0; n_policies];
@@ -141,7 +153,7 @@ impl Table {
         counts
     }
 
-    /// Some of the rows, by place. Labels keep their codes; time and ids, which are kept in pieces, are left out.
+    /// Some of the rows, by place. Labels keep their codes; what rows are grouped by, time and ids are left out.
     #[must_use]
     pub fn take(&self, rows: &[u32]) -> Self {
         fn each<T: Copy>(columns: &[Vec<T>], rows: &[u32]) -> Vec<Vec<T>> {
@@ -173,14 +185,16 @@ impl Table {
             predictions: named(&self.predictions, rows),
             exposure: each(&self.exposure, rows),
             populations: named(&self.populations, rows),
+            effects: named(&self.effects, rows),
+            by: Vec::new(),
             time: Vec::new(),
             ids: Vec::new(),
             design: self.design,
         }
     }
 
-    /// Adds the rows of a batch, or those of `kept`. Time and ids are added whole.
-    fn append(&mut self, batch: Batch, kept: Option<&[u32]>) {
+    /// Adds the rows of a batch, or those of `kept`. What rows are grouped by, time and ids are added whole.
+    fn append(&mut self, batch: Batch, kept: Option<&[u32]>) -> Result<()> {
         fn extend<T: Copy>(whole: &mut Vec<T>, part: &[T], kept: Option<&[u32]>) {
             match kept {
                 None => whole.extend_from_slice(part),
@@ -211,8 +225,21 @@ impl Table {
         for ((_, whole), part) in self.populations.iter_mut().zip(&batch.populations) {
             extend(whole, part, kept);
         }
+        for ((name, whole), part) in self.effects.iter_mut().zip(&batch.effects) {
+            if let Some(row) = part.iter().position(|value| !value.is_finite()) {
+                return Err(Error::input("the predicted effect is null or not finite")
+                    .at(format!("row {}", batch.rows[row] + 1))
+                    .at(format!("column `{name}`"))
+                    .hint(format!("leave such rows out: ‹population={name} is not null›")));
+            }
+            extend(whole, part, kept);
+        }
+        for (column, array) in self.by.iter_mut().zip(&batch.by) {
+            column.append(array.as_ref(), None)?;
+        }
         self.time.extend(batch.time);
         self.ids.iter_mut().zip(batch.ids).for_each(|(whole, part)| whole.push(part));
+        Ok(())
     }
 }
 
