@@ -13,9 +13,7 @@ use std::path::Path;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
-use poul::data::{
-    Budget, Columns, Dataset, Design, EncoderParams, ExposureRole, Labels, Need, Roles, Source,
-};
+use poul::data::{Budget, Columns, Dataset, Design, EncoderParams, ExposureRole, Need, Roles, Source};
 use poul::effect::{ExposedRows, Settings, TrainingData};
 use poul::model::learner;
 use poul::net::DenseRows;
@@ -140,8 +138,7 @@ impl World {
         let (train, encoder) =
             Dataset::read_and_fit(&source, &columns, &EncoderParams::default().check()?, budget, &Silent)?;
         let test = Dataset::read(&open("test.parquet")?, &columns, &encoder, &Budget::default(), &Silent)?;
-        let labels: Vec<&Labels> = train.treatment_labels.iter().collect();
-        let policy = Assigner::new(&policies, &columns).assign(&train.treatment, &labels, &train.rows)?;
+        let policy = Assigner::new(&policies, &columns).assign_table(&train)?;
         let mut rows = vec![0; policies.len()];
         policy.iter().for_each(|policy| rows[*policy as usize] += 1);
         let mut effects = vec![vec![0.0; test_rows * policies.len()]; outcomes.len()];

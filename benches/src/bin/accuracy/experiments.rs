@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use poul::data::{Budget, Dataset, EncoderParams, Labels, Need, Roles, Source};
+use poul::data::{Budget, Dataset, EncoderParams, Need, Roles, Source};
 use poul::effect::{EffectModel, OutcomeColumn, Settings, TrainingData};
 use poul::model::learner;
 use poul::net::{DenseRows, RowSource};
@@ -205,8 +205,7 @@ pub(crate) fn conjoint() -> Result<Option<Experiment>> {
     };
     let columns = roles.check(source.schema(), Need::FIT)?;
     let policies = PolicySet::from_data(&source, &columns, None, &Silent)?;
-    let labels: Vec<&Labels> = data.treatment_labels.iter().collect();
-    let policy = Assigner::new(&policies, &columns).assign(&data.treatment, &labels, &data.rows)?;
+    let policy = Assigner::new(&policies, &columns).assign_table(&data)?;
     Experiment::new(&data, policies, policy, None).map(Some)
 }
 
@@ -283,7 +282,7 @@ pub(crate) fn social_pressure() -> Result<Option<Experiment>> {
             builder.add(mailer, message, if place < number { "said" } else { "not said" }, 1.0);
         }
     }
-    data.outcomes = vec![voted];
+    data.table.outcomes = vec![voted];
     of_arms(&data, &builder.build()?, &MAILERS, &policy)
 }
 

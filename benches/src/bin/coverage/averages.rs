@@ -7,7 +7,7 @@ use std::path::Path;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
-use poul::data::{Budget, Dataset, Design, EncoderParams, Labels, Need, Roles, Source};
+use poul::data::{Budget, Dataset, Design, EncoderParams, Need, Roles, Source};
 use poul::effect::{AverageEstimate, Settings, TrainingData};
 use poul::model::learner;
 use poul::policy::{Assigner, PolicySet};
@@ -146,8 +146,7 @@ fn measure(
     let columns = roles.check(source.schema(), Need::FIT)?;
     let (encoder, budget) = (EncoderParams::default().check()?, Budget::default());
     let (train, _) = Dataset::read_and_fit(&source, &columns, &encoder, &budget, &Silent)?;
-    let labels: Vec<&Labels> = train.treatment_labels.iter().collect();
-    let policy = Assigner::new(&policies, &columns).assign(&train.treatment, &labels, &train.rows)?;
+    let policy = Assigner::new(&policies, &columns).assign_table(&train)?;
     let mut rows = vec![0_u64; policies.len()];
     policy.iter().for_each(|policy| rows[*policy as usize] += 1);
     let control = policies.require("control")?;

@@ -29,12 +29,12 @@ use std::path::Path;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
-use poul::data::{Budget, Dataset, Design, EncoderParams, Labels, Need, Roles, Source};
+use poul::data::{Budget, Dataset, Design, EncoderParams, Need, Roles, Source};
 use poul::effect::{EffectModel, OutcomeColumn, Settings, TrainingData};
 use poul::evaluate::{Assigned, AverageEffect, Effects, Outcome, Params, Scored, average_effects};
 use poul::model::learner;
 use poul::net::DenseRows;
-use poul::nuisance::{Assignment, EvaluatedRows, Propensity, evaluated_nuisances};
+use poul::nuisance::{ObservedRows, Propensity, evaluated_nuisances};
 use poul::policy::{Assigner, PolicySet};
 use poul::simulate::{Simulation, run};
 use poul::stats::student_quantile;
@@ -163,10 +163,7 @@ impl World {
         let (encoder, budget) = (EncoderParams::default().check()?, Budget::default());
         let (train, encoder) = Dataset::read_and_fit(&source, &columns, &encoder, &budget, &Silent)?;
         let test = Dataset::read(&open("test.parquet")?, &columns, &encoder, &budget, &Silent)?;
-        let assign = |data: &Dataset| {
-            let labels: Vec<&Labels> = data.treatment_labels.iter().collect();
-            Assigner::new(&policies, &columns).assign(&data.treatment, &labels, &data.rows)
-        };
+        let assign = |data: &Dataset| Assigner::new(&policies, &columns).assign_table(data);
         let (train_policy, test_policy) = (assign(&train)?, assign(&test)?);
         let mut effects = vec![vec![0.0; test.n_rows() * policies.len()]; outcomes.len()];
         for (effects, outcome) in effects.iter_mut().zip(&outcomes) {
@@ -282,27 +279,25 @@ impl World {
             .stratum
             .as_ref()
             .map(|stratum| (&stratum[first..first + rows], self.test.stratum_labels.names()));
-        let evaluated = EvaluatedRows {
+        let columns = self.outcomes.iter().zip(&outcomes);
+        let evaluated = ObservedRows {
             x: Some(x),
-            assignment: Assignment::new(&names, &arm),
             design: self.design,
             stratum,
-            propensity: &[],
-            outcomes: &outcomes,
+            outcomes: columns
+                .map(|(name, values)| OutcomeColumn { name, values, prediction: None })
+                .collect(),
+            ..ObservedRows::new(&names, &arm)
         };
         let nuisances = evaluated_nuisances(&evaluated, Seed::new(first as u64), &Silent)?;
-        let predictions = nuisances.predictions.unwrap_or_default();
+        let predictions = nuisances.predictions;
         let propensity = nuisances.propensity.map_or(Propensity::Shares(Vec::new()), |fit| fit.propensity);
         let outcomes: Vec<Outcome<'_>> = self
             .outcomes
             .iter()
             .zip(&outcomes)
             .enumerate()
-            .map(|(own, (name, values))| Outcome {
-                name,
-                values,
-                prediction: predictions.get(own).map(Vec::as_slice),
-            })
+            .map(|(own, (name, values))| Outcome { name, values, prediction: predictions[own].as_deref() })
             .collect();
         let mut columns: Vec<(usize, usize, Vec<f64>)> = Vec::new();
         for (outcome, scores) in scores.iter().enumerate() {

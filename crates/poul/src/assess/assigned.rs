@@ -65,7 +65,7 @@ pub(super) fn measured(
         let rows = AssignedRows {
             residual: &residual,
             contrast,
-            policy: &compared.rows.arm,
+            policy: &compared.rows.policy,
             is_seen,
             weight: compared.rows.weight.as_deref(),
             cluster: compared.rows.cluster.as_deref(),
@@ -85,5 +85,5 @@ fn table<'a>(
     seed: Seed,
 ) -> AssignedTable<'a> {
     let Compared { rows, policies, against, .. } = compared;
-    AssignedTable { policies, policy: &rows.arm, propensity, is_scored, against: *against, seed }
+    AssignedTable { policies, policy: &rows.policy, propensity, is_scored, against: *against, seed }
 }

@@ -4,11 +4,10 @@ use super::assigned::{by_columns, measured};
 use super::effect_columns::{assign, check, itself};
 use super::measure::Compared;
 use super::nuisances::Nuisances;
-use super::rows::Rows;
 use super::{AssessmentRequest, ValidAssessmentRequest, group_columns, provenance};
-use crate::data::{Need, Roles, Source};
+use crate::data::{Batch, Need, Roles, RowReader, Source, Table};
 use crate::evaluate::{Effects, Evaluation, arms_are_thin, verdicts};
-use crate::policy::PolicySet;
+use crate::policy::{Assigner, PolicySet};
 use crate::{Error, Progress, Result};
 
 /// Measures columns of effects. The policies are those that the rows name.
@@ -25,34 +24,36 @@ pub fn assess_columns(
     for (specs, flag) in [(&request.effects, "‹effects›"), (&request.truth, "‹truth›")] {
         check(specs, flag, source, &request.roles).map_err(|error| source.locate(error))?;
     }
-    // The scores are read as the features of the table; the table's own features are not needed.
+    // They are checked as features are; the table's own features are not needed.
     let scores = request.effects.iter().chain(&request.truth).map(|spec| spec.column.clone()).collect();
     let roles = Roles { features: scores, exclude: Vec::new(), ..request.roles.clone() };
     let columns = roles.check(source.schema(), Need::FIT);
     let mut columns = columns.map_err(|error| source.locate(error))?;
+    columns.effects = std::mem::take(&mut columns.features).into_iter().map(|own| own.name).collect();
     let by = group_columns::features(&request.by, source, &columns);
-    let by = by.map_err(|error| source.locate(error))?;
-    let n_by = by.len();
-    columns.features.extend(by);
+    columns.by = by.map_err(|error| source.locate(error))?;
     let policies = PolicySet::from_data(source, &columns, None, progress)?;
     let against = against(request, &policies).map_err(|error| source.locate(error))?;
     let chosen = chosen(request, &policies, against).map_err(|error| source.locate(error))?;
-    let rows = Rows::read(source, &columns, &policies, 0, n_by, |_, _| Ok(()), progress);
+    let mut assigner = Assigner::new(&policies, &columns);
+    let each = |table: &mut Table, batch: &Batch, reader: &RowReader| {
+        table.policy.extend(assigner.assign_batch(batch, reader)?);
+        Ok(None)
+    };
+    let rows = Table::read(source, &columns, "Reading effects", each, progress);
     let rows = rows.map_err(|error| source.locate(error))?;
 
     let assigned = assign(&request.effects, "‹effects›", &columns, &policies, against, &chosen)?;
     let truths = assign(&request.truth, "‹truth›", &columns, &policies, against, &chosen)?;
     let effects: Vec<Effects<'_>> = assigned
         .iter()
-        .map(|(&(policy, outcome), column)| Effects {
-            policy,
-            outcome: Some(outcome),
-            values: &rows.scores[*column],
-            truth: truths.get(&(policy, outcome)).map(|column| rows.scores[*column].as_slice()),
+        .filter_map(|(&(policy, outcome), column)| {
+            let values = rows.effect(column)?;
+            let truth = truths.get(&(policy, outcome)).and_then(|column| rows.effect(column));
+            Some(Effects { policy, outcome: Some(outcome), values, truth })
         })
         .collect();
-    let compared =
-        Compared { rows: &rows, columns: &columns, policies: &policies, against, effects: &effects };
+    let compared = Compared { rows: &rows, policies: &policies, against, effects: &effects };
     let nuisances = Nuisances::of(&compared, None, params.bootstrap.seed, progress);
     let nuisances = nuisances.map_err(|error| source.locate(error))?;
     let averages = compared.averages(&nuisances, None, params).map_err(|error| source.locate(error))?;

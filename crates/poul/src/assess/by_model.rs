@@ -6,16 +6,15 @@ use super::effect_columns::{assign, check};
 use super::measure::Compared;
 use super::nuisances::Nuisances;
 use super::predicted::Predicted;
-use super::rows::Rows;
 use super::sampled::SampledRows;
 use super::trust::Trust;
 use super::{ValidAssessmentRequest, group_columns, provenance};
-use crate::data::{Budget, ColumnKind, Columns, Feature, MatrixBuilder, Need, Roles, Source};
+use crate::data::{Batch, Budget, Columns, MatrixBuilder, Need, Roles, RowReader, Source, Table};
 use crate::effect::{Asked, AverageEstimate, ExposedRows};
 use crate::evaluate::{AverageEffect, Effects, Evaluation, verdicts};
 use crate::model::Model;
 use crate::net::DenseRows;
-use crate::policy::PolicySet;
+use crate::policy::{Assigner, PolicySet};
 use crate::{Error, Kind, Progress, Result};
 
 /// Measures a model's effects on the rows of a table, which it need not have seen.
@@ -46,38 +45,30 @@ pub fn assess_model(
     let asked = &chosen.asked;
     check_memory(source, asked.targets.len() * outcomes.len(), &request.budget)?;
 
-    let n_features = columns.features.len();
     for truth in &request.truth {
-        let known = columns.features[n_features..].iter().any(|feature| feature.name == truth.column);
-        if !known {
-            columns.features.push(Feature { name: truth.column.clone(), kind: ColumnKind::Number });
+        if !columns.effects.contains(&truth.column) {
+            columns.effects.push(truth.column.clone());
         }
     }
     let by = group_columns::features(&request.by, source, &columns);
-    let by = by.map_err(|error| source.locate(error))?;
-    let n_by = by.len();
-    columns.features.extend(by);
+    columns.by = by.map_err(|error| source.locate(error))?;
     let mut predicted = Predicted::new(model, &chosen, outcomes.clone());
-    let mut sampled = SampledRows::new(&columns.features[..n_features]);
+    let mut sampled = SampledRows::new(&columns.features);
     let width = model.manifest().encoder.width();
     let mut x = MatrixBuilder::new(width, source.n_rows(), &request.budget)?;
-    let rows = Rows::read(
-        source,
-        &columns,
-        &asked.policies,
-        n_features,
-        n_by,
-        |features, exposure| {
-            predicted.add(features, exposure)?;
-            sampled.add(features)?;
-            let encoded = &predicted.encoded;
-            x.append(encoded.len() / width.max(1), |rows| {
-                rows.copy_from_slice(encoded);
-                Ok(())
-            })
-        },
-        progress,
-    );
+    let mut assigner = Assigner::new(&asked.policies, &columns);
+    let each = |table: &mut Table, batch: &Batch, reader: &RowReader| {
+        table.policy.extend(assigner.assign_batch(batch, reader)?);
+        predicted.add(&batch.features, &batch.exposure)?;
+        sampled.add(&batch.features)?;
+        let encoded = &predicted.encoded;
+        x.append(encoded.len() / width.max(1), |rows| {
+            rows.copy_from_slice(encoded);
+            Ok(())
+        })?;
+        Ok(None)
+    };
+    let rows = Table::read(source, &columns, "Scoring", each, progress);
     let rows = rows.map_err(|error| source.locate(error))?;
     let matrix = x.finish()?;
     let truths = assign(&request.truth, "‹truth›", &columns, &asked.policies, asked.against, &asked.targets)?;
@@ -87,16 +78,11 @@ pub fn assess_model(
             policy,
             outcome: Some(outcome),
             values,
-            truth: truths.get(&(policy, outcome)).map(|column| rows.scores[*column].as_slice()),
+            truth: truths.get(&(policy, outcome)).and_then(|column| rows.effect(column)),
         })
         .collect();
-    let compared = Compared {
-        rows: &rows,
-        columns: &columns,
-        policies: &asked.policies,
-        against: asked.against,
-        effects: &effects,
-    };
+    let compared =
+        Compared { rows: &rows, policies: &asked.policies, against: asked.against, effects: &effects };
     let x = DenseRows::new(matrix.values(), width)?;
     let x = ExposedRows { x: &x, exposure: predicted.exposed.as_ref() };
     if let (Some(exposure), Some(rows)) = (&model.manifest().exposure, &predicted.exposed) {
@@ -127,7 +113,7 @@ pub fn assess_model(
     let thin_arms = chosen.thin_arms;
     let mut evaluation = Evaluation { averages, who_gains, assigned, thin_arms, ..metrics };
     if let Some(params) = validation {
-        let trust = Trust { params, min_rows: request.min_rows };
+        let trust = Trust { params, min_rows: request.min_rows, evaluated: (&rows, &nuisances) };
         trust.add(&mut evaluation, model, source, &roles, asked, progress)?;
     }
     evaluation.provenance = Some(provenance::of_model(model, source, request)?);

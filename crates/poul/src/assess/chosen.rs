@@ -1,7 +1,7 @@
 //! The policies that a model is asked for: those named, or those that the rows have and it can score.
 
 use super::AssessmentRequest;
-use crate::data::{Columns, Labels, RowReader, Source};
+use crate::data::{Columns, RowReader, Source};
 use crate::effect::{Asked, Question, Scorer};
 use crate::evaluate::arms_are_thin;
 use crate::model::{Answer, Model};
@@ -133,8 +133,7 @@ fn rows_of_policies(
         if progress.cancelled() {
             return Err(Error::cancelled());
         }
-        let labels: Vec<&Labels> = (0..columns.treatment.len()).map(|column| reader.labels(column)).collect();
-        for policy in assigner.assign(&batch.treatment, &labels, &batch.rows)? {
+        for policy in assigner.assign_batch(&batch, &reader)? {
             counts[policy as usize] += 1;
         }
         progress.advance(batch.n_rows() as u64);

@@ -1,19 +1,18 @@
 //! Averages and metrics of effects on the rows of a table.
 
 use super::nuisances::Nuisances;
-use super::rows::Rows;
-use crate::data::Columns;
+use crate::data::Table;
 use crate::evaluate::{
     Assigned, AverageEffect, Effects, Evaluation, Outcome, Scored, ValidParams, average_effects, evaluate,
 };
 use crate::net::RowSource;
+use crate::nuisance::ObservedRows;
 use crate::policy::PolicySet;
 use crate::{Progress, Result};
 
 /// Rows with their effects, and what is compared.
 pub(super) struct Compared<'a> {
-    pub(super) rows: &'a Rows,
-    pub(super) columns: &'a Columns,
+    pub(super) rows: &'a Table,
     pub(super) policies: &'a PolicySet,
     pub(super) against: usize,
     pub(super) effects: &'a [Effects<'a>],
@@ -35,24 +34,21 @@ impl<'a> Compared<'a> {
         for (outcome, fitted) in outcomes.iter_mut().zip(&nuisances.predictions) {
             outcome.prediction = outcome.prediction.or(fitted.as_deref());
         }
-        let assigned = Assigned { propensity, design: self.columns.design, x };
+        let assigned = Assigned { propensity, design: self.rows.design, x };
         average_effects(&self.scored(&outcomes), &assigned, &self.rows.by, params)
     }
 
     /// Every metric of policies that are compared one by one, where there are any.
     pub(super) fn metrics(&self, params: &ValidParams, progress: &dyn Progress) -> Result<Evaluation> {
         if self.effects.is_empty() {
-            let (rows, level) = (self.rows.arm.len(), params.bootstrap.level);
+            let (rows, level) = (self.rows.n_rows(), params.bootstrap.level);
             return Ok(Evaluation { rows, level, ..Evaluation::default() });
         }
         evaluate(&self.scored(&self.outcomes()), params, progress)
     }
 
     pub(super) fn outcomes(&self) -> Vec<Outcome<'a>> {
-        let named = self.columns.outcomes.iter().zip(&self.rows.outcomes).enumerate();
-        named
-            .map(|(idx, (name, values))| Outcome { name, values, prediction: self.rows.prediction(idx) })
-            .collect()
+        ObservedRows::outcomes_of(self.rows)
     }
 
     fn scored<'o>(&self, outcomes: &'o [Outcome<'o>]) -> Scored<'o>
@@ -62,7 +58,7 @@ impl<'a> Compared<'a> {
         Scored {
             outcomes,
             policies: self.policies.names(),
-            arm: &self.rows.arm,
+            arm: &self.rows.policy,
             against: self.against,
             effects: self.effects,
             weight: self.rows.weight.as_deref(),

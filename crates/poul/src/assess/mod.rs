@@ -10,7 +10,6 @@
 //! | `request` | what is asked, checked |
 //! | `effect_columns` | which column holds the effect of which policy on which outcome |
 //! | `group_columns` | the columns that averages are grouped by |
-//! | `rows` | the table as columns |
 //! | `by_columns` | effects that anyone predicted |
 //! | `by_model` | effects that a model predicts |
 //! | `fitted_roles` | the roles that a model was fitted with, in another table |
@@ -38,7 +37,6 @@ mod nuisances;
 mod predicted;
 mod provenance;
 mod request;
-mod rows;
 mod sampled;
 mod trust;
 

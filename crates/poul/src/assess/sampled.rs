@@ -46,12 +46,11 @@ impl SampledRows {
 
     /// Who gains by each policy, on each outcome.
     pub(super) fn who_gains(&self, compared: &Compared<'_>) -> Result<Vec<WhoGains>> {
-        let Compared { rows: table, columns, policies, against, effects } = *compared;
+        let Compared { rows: table, policies, against, effects } = *compared;
         if effects.is_empty() {
             return Ok(Vec::new());
         }
-        let mut n_rows = vec![0_u64; policies.len()];
-        table.arm.iter().for_each(|arm| n_rows[*arm as usize] += 1);
+        let n_rows = table.policy_rows(policies.len());
         let mut common: Vec<usize> = effects.iter().map(|own| own.policy).collect();
         common.sort_unstable();
         common.dedup();
@@ -66,7 +65,7 @@ impl SampledRows {
         let sampled: Vec<SampledEffects<'_>> = chosen
             .iter()
             .map(|(own, values)| SampledEffects {
-                outcome: own.outcome.map_or("", |outcome| &columns.outcomes[outcome]),
+                outcome: own.outcome.map_or("", |outcome| &table.outcome_names[outcome]),
                 policy: policies.name(own.policy),
                 against: policies.name(against),
                 values,

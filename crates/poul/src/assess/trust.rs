@@ -1,6 +1,7 @@
 //! Whether the effects of a model can be trusted: checks, places of policies, effects of atoms.
 
-use crate::data::{Design, Need, Roles, Source};
+use super::nuisances::Nuisances;
+use crate::data::{Design, Need, Roles, Source, Table};
 use crate::effect::{Asked, ExposedRows};
 use crate::evaluate::Evaluation;
 use crate::model::Model;
@@ -13,6 +14,8 @@ pub(super) struct Trust<'a> {
     pub(super) params: &'a ValidValidationParams,
     /// Training rows from which an atom counts as well seen.
     pub(super) min_rows: u64,
+    /// The rows of the evaluation, and what their averages were taken with.
+    pub(super) evaluated: (&'a Table, &'a Nuisances),
 }
 
 impl Trust<'_> {
@@ -47,6 +50,7 @@ impl Trust<'_> {
         let atoms = components(model, policies, asked.against, evaluation.level, Some(rows_of))?;
         atoms.notes.iter().for_each(|note| progress.warn(note));
         evaluation.atoms = atoms.atoms;
+        let (evaluated, nuisances) = self.evaluated;
         let trial = Trial {
             model,
             rows: &rows,
@@ -54,6 +58,7 @@ impl Trust<'_> {
             targets: &asked.targets,
             against: asked.against,
             averages: &evaluation.averages,
+            expected: &nuisances.expected(evaluated, &rows.rows),
         };
         match validate(&trial, self.params, progress) {
             Ok(validation) => evaluation.validation = Some(validation),

@@ -9,9 +9,8 @@ use super::surface::{Rows, Surface};
 use super::t_learner::{TLearner, TLearnerParams};
 use super::treatments::{Tier, Treatments};
 use crate::effect::ValidTrainingData;
-use crate::learner::{propensity, residuals, shared_folds};
 use crate::net::{RowSource, predict};
-use crate::nuisance::{Folds, Propensity, SomeRows};
+use crate::nuisance::{FirstStage, Folds, Propensity, SomeRows};
 use crate::{Progress, Result, Seed};
 
 /// What a rival needs of a first stage.
@@ -26,17 +25,17 @@ pub(super) struct Needs<'m> {
 }
 
 /// The first stage of all outcomes, but for μ, which each outcome fits when its turn comes.
-pub(super) struct FirstStage {
+pub(super) struct RivalStage {
     /// Row-major, one column per outcome; empty where it is not needed.
     residual: Vec<f32>,
     pub(super) propensity: ArmPropensity,
+    /// The folds of the method itself.
+    pub(super) folds: Folds,
     /// What the user should know.
     pub(super) notes: Vec<String>,
-    n_folds: usize,
-    seed: Seed,
 }
 
-impl FirstStage {
+impl RivalStage {
     /// Fits what is needed, on the folds and by the streams of the method itself.
     pub(super) fn fit(
         data: &ValidTrainingData<'_>,
@@ -46,32 +45,23 @@ impl FirstStage {
         seed: Seed,
         progress: &dyn Progress,
     ) -> Result<Self> {
-        let residual = match needs.residual {
-            true => residuals(data, n_folds, seed, progress)?.values,
-            false => Vec::new(),
-        };
+        let (rows, clip) = (data.observed(), needs.propensity);
+        let first = FirstStage::shared(&rows, n_folds, needs.residual, clip, seed, progress)?;
         let mut notes = Vec::new();
-        let propensity = match needs.propensity {
-            Some(clip) => {
-                let (fit, said) = propensity(data, n_folds, clip, seed, progress)?;
-                notes.extend(said);
-                let propensity = ArmPropensity::new(data, fit.propensity, arms, clip);
-                notes.extend(propensity.note(data, clip));
-                propensity
-            }
-            None => ArmPropensity::none(),
-        };
-        Ok(Self { residual, propensity, notes, n_folds, seed })
+        let mut propensity = ArmPropensity::none();
+        if let (Some(fit), Some(clip)) = (first.propensity, clip) {
+            notes.extend(fit.report.clipping_note(clip, data.n_rows()));
+            propensity = ArmPropensity::new(data, fit.propensity, arms, clip);
+            notes.extend(propensity.note(data, clip));
+        }
+        let residual = first.outcome.map_or_else(Vec::new, |outcome| outcome.values);
+        Ok(Self { residual, propensity, folds: first.folds, notes })
     }
 
     /// One outcome less m(x), where that is needed.
     pub(super) fn residual(&self, outcome: usize, n_outcomes: usize) -> Option<Vec<f32>> {
         let values = self.residual.iter().skip(outcome).step_by(n_outcomes).copied();
         (!self.residual.is_empty()).then(|| values.collect())
-    }
-
-    pub(super) fn folds(&self, data: &ValidTrainingData<'_>) -> Folds {
-        shared_folds(data, self.n_folds, self.seed)
     }
 }
 

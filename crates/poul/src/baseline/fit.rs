@@ -2,7 +2,7 @@
 //!
 //! Each outcome has networks of its own, in standard units.
 
-use super::first_stage::{FirstStage, LevelModel};
+use super::first_stage::{LevelModel, RivalStage};
 use super::fitted::{Fitted, Manifest};
 use super::params::{FoldedTrainingParams, TrainingParams, read_table};
 use super::surface::{FittedOutcome, Rows, Shape, Surface};
@@ -70,7 +70,7 @@ pub(super) fn train<S: Surface + 'static>(
         None => ((0..data.n_rows() as u32).collect(), Vec::new()),
     };
     let needs = S::needs(&model);
-    let mut first = FirstStage::fit(data, &needs, &arms, training.folds, root, progress)?;
+    let mut first = RivalStage::fit(data, &needs, &arms, training.folds, root, progress)?;
     let levels = needs.levels.map(|params| LevelModel::new(data, &treatments, params)).transpose()?;
     let (surface, layout) = build::<S>(data.x.n_cols(), &treatments, &model)?;
     let mut fit = Fitted {
@@ -102,8 +102,7 @@ pub(super) fn train<S: Surface + 'static>(
         };
         let expected = match &levels {
             Some(levels) => {
-                let folds = first.folds(data);
-                let fold_of = (&folds, parts.as_ref());
+                let fold_of = (&first.folds, parts.as_ref());
                 levels.out_of_fold(
                     &rows,
                     data.x,
@@ -124,7 +123,7 @@ pub(super) fn train<S: Surface + 'static>(
             policies: data.policies,
             x: data.x,
             weights: &trained.weights,
-            folds: &first.folds(data),
+            folds: &first.folds,
             parts: parts.as_ref(),
             training: &training.network,
             seed,

@@ -8,9 +8,9 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::effect::{EffectModel, Scorer, Scores, Settings, Tensor, Tensors, Trained, ValidTrainingData};
-use crate::learner::{TreatmentSpace, residuals};
+use crate::learner::TreatmentSpace;
 use crate::net::RowSource;
-use crate::nuisance::Folds;
+use crate::nuisance::{FirstStage, Folds};
 use crate::policy::PolicySet;
 use crate::{Error, Progress, Result, Seed};
 
@@ -58,7 +58,8 @@ pub fn train(
 ) -> Result<Trained> {
     let (_, params): (NoSettings, RidgeParams) = settle(settings)?.read()?;
     // The same nuisances as the method's, from the same streams: only the last stage differs.
-    let residuals = residuals(data, params.folds, seed, progress)?;
+    let rows = data.observed();
+    let residuals = FirstStage::shared(&rows, params.folds, true, None, seed, progress)?.take_outcome()?;
     let total: f64 = data.policy_mass().iter().sum();
     let shares: Vec<f64> = data.policy_mass().iter().map(|mass| mass / total).collect();
     let space = TreatmentSpace::new(data.policies, &shares);

@@ -9,9 +9,9 @@ use super::first_stage::Needs;
 use super::surface::{Rows, Shape, Surface};
 use super::treatments::{Chosen, Tier};
 use crate::Result;
-use crate::data::Design;
 use crate::effect::ValidTrainingData;
 use crate::net::{Activation, Batch, Init, LayoutBuilder, Mlp, Tape, Var};
+use crate::nuisance::PropensityOrigin;
 
 /// The propensity that blends the two estimates. Any weight is valid; new rows have no stratum or propensity columns, so
 /// it must be a function of the features.
@@ -70,7 +70,7 @@ impl Surface for XLearner {
     }
 
     fn adapt(model: &mut XLearnerParams, data: &ValidTrainingData<'_>) -> Result<()> {
-        let is_random = data.design == Design::Randomized && data.propensity.is_empty();
+        let is_random = data.propensity_origin() == PropensityOrigin::Shares;
         if model.blend == Blend::Auto {
             model.blend = if is_random { Blend::Shares } else { Blend::Propensity };
         }

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::part::{Part, Setting, Table, pick};
+use super::part::{EncodedTable, Part, Setting};
 use super::result::Population;
-use crate::data::Design;
+use crate::data::{Design, pick};
 use crate::effect::{AssignedTable, EffectModel, PolicyColumn, Support};
 use crate::evaluate::{AssignedPolicies, AssignedReading, AssignedRows, ValidParams, assigned};
-use crate::nuisance::{Assignment, EvaluatedRows, Propensity, PropensityColumn, evaluated_nuisances};
+use crate::nuisance::{ObservedRows, Propensity, evaluated_nuisances};
 use crate::{Progress, Result, Seed};
 
 /// The metrics of some test rows on one outcome.
@@ -39,7 +39,7 @@ impl AssignedTest {
     /// Fits m̂ and π on the test rows. None in an observational design with full arms, where both would be networks that
     /// no table shows.
     pub(crate) fn new(
-        table: &Table,
+        table: &EncodedTable,
         part: &Part,
         train: &Part,
         setting: &Setting<'_>,
@@ -51,44 +51,19 @@ impl AssignedTest {
             return Ok(None);
         }
         let policies = setting.policies;
-        let given = |outcome: usize| part.predictions.iter().find(|(of, _)| *of == outcome);
-        let wanted: Vec<usize> =
-            (0..part.outcomes.len()).filter(|outcome| given(*outcome).is_none()).collect();
-        let outcomes: Vec<&[f64]> = wanted.iter().map(|outcome| part.outcomes[*outcome].as_slice()).collect();
-        let columns: Vec<PropensityColumn<'_>> =
-            (table.dataset.propensity_columns.iter().zip(&part.propensity))
-                .map(|(own, values)| PropensityColumn { column: &own.column, policy: &own.policy, values })
-                .collect();
-        let weight: Option<Vec<f32>> =
-            part.weight.as_ref().map(|weight| weight.iter().map(|weight| *weight as f32).collect());
         let x = part.x(table.x());
-        let rows = EvaluatedRows {
-            x: Some(&x),
-            assignment: Assignment {
-                policy_names: policies.names(),
-                policy: &part.policy,
-                weight: weight.as_deref(),
-                cluster: part.cluster.as_deref(),
-                rows: Some(&part.numbers),
-            },
-            design: setting.design,
-            stratum: part.stratum.as_deref().map(|stratum| (stratum, table.dataset.stratum_labels.names())),
-            propensity: &columns,
-            outcomes: &outcomes,
-        };
+        // By shares within strata, as evaluations have it.
+        let rows = ObservedRows { stratum_table: None, ..part.observed(&x, setting) };
         let fitted = evaluated_nuisances(&rows, seed, progress)?;
         let Some(propensity) = fitted.propensity else { return Ok(None) };
-        let residual = (0..part.outcomes.len()).map(|outcome| {
-            let place = wanted.iter().position(|own| *own == outcome);
-            let fitted = place.and_then(|place| fitted.predictions.as_ref().map(|all| &all[place]));
-            match given(outcome).map(|(_, values)| values).or(fitted) {
-                Some(expected) => part.outcomes[outcome].iter().zip(expected).map(|(y, m)| y - m).collect(),
-                None => part.outcomes[outcome].clone(),
+        let residual = rows.outcomes.iter().zip(&fitted.predictions).map(|(outcome, fitted)| {
+            match outcome.prediction.or(fitted.as_deref()) {
+                Some(expected) => outcome.values.iter().zip(expected).map(|(y, m)| y - m).collect(),
+                None => outcome.values.to_vec(),
             }
         });
         let residual = residual.collect();
-        let mut trained = vec![0_u64; policies.len()];
-        train.policy.iter().for_each(|policy| trained[*policy as usize] += 1);
+        let trained = train.policy_rows(policies.len());
         let support = Support::new(policies, &trained);
         let is_scored = (0..policies.len())
             .map(|policy| allow_unseen || support.is_known(policies, policy, |_, _| false));
@@ -101,7 +76,7 @@ impl AssignedTest {
     pub(crate) fn readings(
         &self,
         effects: &dyn EffectModel,
-        (table, part, setting): (&Table, &Part, &Setting<'_>),
+        (table, part, setting): (&EncodedTable, &Part, &Setting<'_>),
         (targets, columns): (&[usize], &[Vec<f64>]),
         populations: &[(Population, Vec<u32>)],
         params: &ValidParams,

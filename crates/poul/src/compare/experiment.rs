@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::part::{Part, Setting, Table, in_file};
+use super::part::{EncodedTable, Part, Setting, in_file};
 use super::validation::Validation;
 use crate::check::screen;
 use crate::data::{Budget, Columns, Encoder, Filter, Roles, Source, ValidEncoderParams};
@@ -52,7 +52,7 @@ pub enum Split<'a> {
 
 /// An experiment that was read.
 pub(crate) struct Prepared<'a> {
-    pub(crate) table: Table,
+    pub(crate) table: EncodedTable,
     pub(crate) setting: Setting<'a>,
     pub(crate) train: Part,
     pub(crate) validation: Option<Validation>,
@@ -89,8 +89,9 @@ impl<'a> Experiment<'a> {
         let encoder = Encoder::fit(self.source, &columns, self.encoder, progress);
         let encoder = encoder.map_err(|error| in_file(error, self.source))?;
         encoder.notes().iter().for_each(|note| progress.warn(note));
-        let table = Table::read(self.source, &columns, &encoder, self.policies, None, self.budget, progress)?;
-        let (dataset, policy) = (&table.dataset, &table.policy);
+        let table =
+            EncodedTable::read(self.source, &columns, &encoder, self.policies, None, self.budget, progress)?;
+        let (dataset, policy) = (&table.dataset, &table.dataset.policy);
         let screened =
             screen::screen_training(self.source, &columns, dataset, &encoder, self.policies, policy);
         let screened = screened.map_err(|error| in_file(error, self.source))?;
@@ -161,7 +162,7 @@ impl Prepared<'_> {
         let takes_exposure = learner.takes_exposure();
         let all = if takes_exposure { self.table.x() } else { self.table.features() };
         let x = part.x(all);
-        let data = part.training_data(&self.table, &x, &self.setting)?.check()?;
+        let data = part.training_data(&x, &self.setting)?.check()?;
         let mut trained = (learner.train)(&data, settings, Seed::new(seed), progress)?;
         if self.table.exposure.is_some() && !takes_exposure {
             trained.notes.push(learner.exposure_note());

@@ -1,23 +1,24 @@
 //! A table that is read and encoded once, and parts of its rows in the form that learners take.
 
+use std::ops::Deref;
+
 use rand::seq::SliceRandom;
 
-use crate::data::{Budget, Columns, Dataset, Design, Encoder, Labels, Source};
+use crate::data::{Budget, Columns, Dataset, Design, Encoder, Source, Table, pick};
 use crate::effect::TrainingData;
 use crate::net::RowSource;
-use crate::nuisance::{SomeRows, StratumTable};
+use crate::nuisance::{ObservedRows, SomeRows, StratumTable};
 use crate::policy::{Assigner, Exposure, ExposureRows, PolicySet};
 use crate::{Error, Kind, Progress, Result, Seed};
 
-/// Rows with the policy of each.
-pub(crate) struct Table {
+/// Encoded rows with the policy of each.
+pub(crate) struct EncodedTable {
     pub(crate) dataset: Dataset,
-    pub(crate) policy: Vec<u32>,
     /// How exposure columns become weights of contexts, and these weights, where rows have their own.
     pub(crate) exposure: Option<(Exposure, ExposureRows)>,
 }
 
-impl Table {
+impl EncodedTable {
     /// Reads the rows; the features of `columns` are those of the encoder. `exposure` is that of the training table; without
     /// it these rows tell it.
     pub(crate) fn read(
@@ -30,10 +31,9 @@ impl Table {
         progress: &dyn Progress,
     ) -> Result<Self> {
         let dataset = Dataset::read(source, columns, encoder, budget, progress);
-        let dataset = dataset.map_err(|error| in_file(error, source))?;
-        let labels: Vec<&Labels> = dataset.treatment_labels.iter().collect();
-        let policy = Assigner::new(policies, columns).assign(&dataset.treatment, &labels, &dataset.rows);
-        let policy = policy.map_err(|error| in_file(error, source))?;
+        let mut dataset = dataset.map_err(|error| in_file(error, source))?;
+        let policy = Assigner::new(policies, columns).assign_table(&dataset);
+        dataset.table.policy = policy.map_err(|error| in_file(error, source))?;
         let exposure = match exposure {
             Some(exposure) => Some(exposure.clone()),
             None => {
@@ -46,7 +46,7 @@ impl Table {
             exposure.note(rows.n_unexposed()).iter().for_each(|note| progress.warn(note));
             (exposure, rows)
         });
-        Ok(Self { dataset, policy, exposure })
+        Ok(Self { dataset, exposure })
     }
 
     /// What is left of a budget beside the features of this table.
@@ -57,7 +57,7 @@ impl Table {
     }
 
     pub(crate) fn n_rows(&self) -> usize {
-        self.policy.len()
+        self.dataset.n_rows()
     }
 
     /// The encoded features, with exposures where rows have their own.
@@ -72,25 +72,9 @@ impl Table {
 
     /// Some of the rows, by number.
     pub(crate) fn part(&self, rows: Vec<u32>) -> Part {
-        let data = &self.dataset;
-        let floats = |values: &Vec<f64>| pick(values, &rows);
-        Part {
-            policy: pick(&self.policy, &rows),
-            outcomes: data.outcomes.iter().map(floats).collect(),
-            auxiliary: data.auxiliary.iter().map(floats).collect(),
-            predictions: data.predictions.iter().map(|(of, values)| (*of, pick(values, &rows))).collect(),
-            weight: data.weight.as_ref().map(floats),
-            cluster: data.cluster.as_ref().map(|codes| renumbered(&pick(codes, &rows))),
-            stratum: data.stratum.as_ref().map(|codes| pick(codes, &rows)),
-            propensity: data.propensity.iter().map(|values| pick(values, &rows)).collect(),
-            populations: data
-                .populations
-                .iter()
-                .map(|(text, mask)| (text.clone(), pick(mask, &rows)))
-                .collect(),
-            numbers: pick(&data.rows, &rows),
-            rows,
-        }
+        let mut table = self.dataset.take(&rows);
+        table.cluster = table.cluster.map(|codes| renumbered(&codes));
+        Part { rows, table }
     }
 
     /// Marks a share of the units (clusters, or rows) among `rows`, at random.
@@ -109,9 +93,9 @@ impl Table {
     }
 }
 
-impl RowSource for Table {
+impl RowSource for EncodedTable {
     fn n_rows(&self) -> usize {
-        self.policy.len()
+        self.dataset.n_rows()
     }
 
     fn n_cols(&self) -> usize {
@@ -135,21 +119,19 @@ impl RowSource for Table {
     }
 }
 
-/// Some rows of a [`Table`].
+/// Some rows of an [`EncodedTable`]; clusters are numbered without gaps.
 pub(crate) struct Part {
     /// Their numbers in the table.
     pub(crate) rows: Vec<u32>,
-    pub(crate) policy: Vec<u32>,
-    pub(crate) outcomes: Vec<Vec<f64>>,
-    pub(crate) auxiliary: Vec<Vec<f64>>,
-    pub(crate) predictions: Vec<(usize, Vec<f64>)>,
-    pub(crate) weight: Option<Vec<f64>>,
-    pub(crate) cluster: Option<Vec<u32>>,
-    pub(crate) stratum: Option<Vec<u32>>,
-    pub(crate) propensity: Vec<Vec<f32>>,
-    pub(crate) populations: Vec<(String, Vec<bool>)>,
-    /// Their numbers in the source.
-    pub(crate) numbers: Vec<u64>,
+    pub(crate) table: Table,
+}
+
+impl Deref for Part {
+    type Target = Table;
+
+    fn deref(&self) -> &Table {
+        &self.table
+    }
 }
 
 /// What all parts of an experiment share.
@@ -161,48 +143,30 @@ pub(crate) struct Setting<'a> {
 }
 
 impl Part {
-    pub(crate) fn n_rows(&self) -> usize {
-        self.rows.len()
-    }
-
-    pub(crate) fn weight_of(&self, row: usize) -> f64 {
-        self.weight.as_ref().map_or(1.0, |weight| weight[row])
-    }
-
     /// The features of these rows.
     pub(crate) fn x<'a>(&'a self, all: &'a dyn RowSource) -> SomeRows<'a> {
         SomeRows { x: all, rows: &self.rows }
     }
 
+    /// What a first stage is given; `x` are the features of these rows.
+    pub(crate) fn observed<'a>(&'a self, x: &'a dyn RowSource, setting: &'a Setting<'a>) -> ObservedRows<'a> {
+        ObservedRows {
+            x: Some(x),
+            design: setting.design,
+            stratum_table: setting.strata_table.as_ref(),
+            ..ObservedRows::of(&self.table, setting.policies.names())
+        }
+    }
+
     /// What a learner is given; `x` are the features of these rows.
     pub(crate) fn training_data<'a>(
         &'a self,
-        table: &'a Table,
         x: &'a dyn RowSource,
         setting: &'a Setting<'a>,
     ) -> Result<TrainingData<'a>> {
-        let control = Some(setting.control);
-        let mut data =
-            TrainingData::of(&table.dataset, x, setting.policies, &self.policy, setting.design, control)?;
-        for (idx, outcome) in data.outcomes.iter_mut().enumerate() {
-            outcome.values = &self.outcomes[idx];
-            let own = self.predictions.iter().find(|(of, _)| *of == idx);
-            outcome.prediction = own.map(|(_, values)| values.as_slice());
-        }
-        for (outcome, values) in data.auxiliary.iter_mut().zip(&self.auxiliary) {
-            outcome.values = values;
-        }
-        for (given, values) in data.propensity.iter_mut().zip(&self.propensity) {
-            given.values = values;
-        }
-        data.weight = self.weight.as_deref();
-        data.cluster = self.cluster.as_deref();
-        data.stratum = self.stratum.as_deref();
-        data.stratum_table = setting.strata_table.as_ref();
-        data.populations =
-            self.populations.iter().map(|(text, mask)| (text.as_str(), mask.as_slice())).collect();
-        data.rows = Some(&self.numbers);
-        Ok(data)
+        let (policies, control) = (setting.policies, Some(setting.control));
+        let data = TrainingData::of(&self.table, x, policies, &self.table.policy, setting.design, control)?;
+        Ok(TrainingData { stratum_table: setting.strata_table.as_ref(), ..data })
     }
 }
 
@@ -212,10 +176,6 @@ pub(crate) fn in_file(error: Error, source: &Source) -> Error {
         Some(file) if error.kind() == Kind::Input => error.file(file),
         _ => error,
     }
-}
-
-pub(crate) fn pick<T: Copy>(values: &[T], rows: &[u32]) -> Vec<T> {
-    rows.iter().map(|row| values[*row as usize]).collect()
 }
 
 /// Codes 0, 1, … in the order of the old ones, without gaps.

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::assigned::AssignedReadings;
 use super::entrant::Entrant;
 use super::experiment::{Experiment, Prepared, Split};
-use super::part::Table;
+use super::part::EncodedTable;
 use super::result::{Comparison, Failure};
 use super::summary::{Shape, results};
 use super::test_rows::{TestQuestion, TestReadings, TestRows};
@@ -221,7 +221,7 @@ fn other_table(
     request: &ComparisonRequest<'_>,
     prepared: &Prepared<'_>,
     progress: &dyn Progress,
-) -> Result<Option<Table>> {
+) -> Result<Option<EncodedTable>> {
     let experiment = &request.experiment;
     let (source, mut columns) = match request.split {
         Split::Share(_) => return Ok(None),
@@ -240,7 +240,7 @@ fn other_table(
     let columns = columns.with_contexts(experiment.policies, source.schema())?;
     let columns = prepared.encoder.columns_for(columns, source.schema())?;
     let (encoder, policies) = (&prepared.encoder, experiment.policies);
-    let table = Table::read(
+    let table = EncodedTable::read(
         source,
         &columns,
         encoder,

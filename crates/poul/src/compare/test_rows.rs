@@ -1,10 +1,10 @@
 //! The rows that learners are tested on: which policies are compared, and how a learner's effects do on them.
 
 use super::assigned::{AssignedReadings, AssignedTest};
-use super::part::{Part, Setting, Table, pick};
+use super::part::{EncodedTable, Part, Setting};
 use super::result::Population;
 use super::truth::Truth;
-use crate::data::Source;
+use crate::data::{Source, pick};
 use crate::effect::{EffectModel, Support};
 use crate::evaluate::{Effects, Metric, Outcome, Readings, Scored, ValidParams, arms_are_thin, readings};
 use crate::nuisance::SomeRows;
@@ -20,7 +20,7 @@ const FEWEST_THIN_ROWS: u64 = 10;
 
 /// Test rows, ready to be scored by any learner.
 pub(crate) struct TestRows<'a> {
-    table: &'a Table,
+    table: &'a EncodedTable,
     part: Part,
     /// The policies that are compared, as indices into the setting's.
     pub(crate) targets: Vec<usize>,
@@ -63,7 +63,7 @@ pub(crate) struct TestReadings {
 impl<'a> TestRows<'a> {
     /// Chooses the policies and reads the truth. `train` are the rows that learners saw.
     pub(crate) fn new(
-        table: &'a Table,
+        table: &'a EncodedTable,
         rows: Vec<u32>,
         train: &Part,
         setting: &Setting<'_>,
@@ -72,7 +72,7 @@ impl<'a> TestRows<'a> {
     ) -> Result<Self> {
         let part = table.part(rows);
         let mut notes = Vec::new();
-        let tested = rows_of_policies(&part, setting.policies);
+        let tested = part.policy_rows(setting.policies.len());
         let thin_arms = arms_are_thin(&tested, Some(setting.control));
         let targets = targets((&tested, thin_arms), train, setting, question, &mut notes)?;
         let n_columns = targets.len() * part.outcomes.len();
@@ -87,7 +87,7 @@ impl<'a> TestRows<'a> {
         let (policies, against) = (setting.policies, setting.control);
         let truth = question
             .truth
-            .map(|source| Truth::read(source, policies, &targets, against, outcomes, &part.numbers));
+            .map(|source| Truth::read(source, policies, &targets, against, outcomes, &part.table.rows));
         let populations = populations(&part, question.core)?;
         let how = (question.allow_unseen, thin_arms);
         let assigned = AssignedTest::new(table, &part, train, setting, how, question.seed, progress)?;
@@ -242,12 +242,6 @@ fn populations(part: &Part, core: Option<&str>) -> Result<Vec<(Population, Vec<u
     Ok(populations)
 }
 
-fn rows_of_policies(part: &Part, policies: &PolicySet) -> Vec<u64> {
-    let mut counts = vec![0_u64; policies.len()];
-    part.policy.iter().for_each(|policy| counts[*policy as usize] += 1);
-    counts
-}
-
 /// The policies to compare one by one: those asked for, or those that test rows have. What is left out is told. None only
 /// where arms are thin.
 fn targets(
@@ -258,7 +252,7 @@ fn targets(
     notes: &mut Vec<String>,
 ) -> Result<Vec<usize>> {
     let policies: &PolicySet = setting.policies;
-    let trained = rows_of_policies(train, policies);
+    let trained = train.policy_rows(policies.len());
     let together = "policies are measured together, each row by its own policy";
     if tested[setting.control] < FEWEST_ROWS {
         let name = policies.name(setting.control);

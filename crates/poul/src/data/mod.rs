@@ -1,6 +1,6 @@
 //! Tables in: files, roles, filters, features as numbers, rows in bounded memory.
 //!
-//! [`Source`] → [`Roles`] → [`Columns`] → [`RowReader`] → [`Encoder`] → [`Dataset`].
+//! [`Source`] → [`Roles`] → [`Columns`] → [`RowReader`] → [`Table`], and with an [`Encoder`] → [`Dataset`].
 
 mod batches;
 mod budget;
@@ -23,6 +23,7 @@ mod reader_check;
 mod roles;
 mod scratch;
 mod source;
+mod table;
 mod unify;
 mod values;
 mod wildcard;
@@ -45,5 +46,7 @@ pub use roles::{
     Roles,
 };
 pub use source::Source;
+pub use table::Table;
+pub(crate) use table::pick;
 pub use values::numbers;
 pub use write::TableWriter;

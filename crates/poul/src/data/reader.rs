@@ -64,6 +64,10 @@ pub struct Batch {
     pub exposure: Vec<Vec<f32>>,
     /// For each of [`Columns::populations`], whether each row is part of it.
     pub populations: Vec<Vec<bool>>,
+    /// For each of [`Columns::effects`], numbers; NaN where there is none.
+    pub effects: Vec<Vec<f64>>,
+    /// The columns that rows are grouped by, as they are.
+    pub by: Vec<ArrayRef>,
     /// The time column as it is.
     pub time: Option<ArrayRef>,
     /// The id columns as they are.
@@ -236,6 +240,8 @@ impl RowReader {
         let features = columns.features.iter().map(|feature| column(&feature.name)).collect::<Result<_>>()?;
         let populations =
             columns.populations.iter().map(|filter| filter.mask(batch)).collect::<Result<_>>()?;
+        let effects = columns.effects.iter().map(|name| number_column(name)).collect::<Result<_>>()?;
+        let by = columns.by.iter().map(|feature| column(&feature.name)).collect::<Result<_>>()?;
         let time = columns.time.as_ref().map(|name| column(name)).transpose()?;
         let ids = columns.ids.iter().map(|name| column(name)).collect::<Result<_>>()?;
         Ok(Batch {
@@ -249,6 +255,8 @@ impl RowReader {
             predictions,
             exposure,
             populations,
+            effects,
+            by,
             time,
             ids,
             rows,

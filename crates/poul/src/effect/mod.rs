@@ -38,6 +38,7 @@ mod trained;
 mod training_data;
 mod training_rows;
 
+pub use crate::nuisance::{BaselineRows, OutcomeColumn};
 pub use averages::{AverageEstimate, Averages};
 pub use combination::combination;
 pub use embedding::{GainDeciles, PolicyEmbedding, RowBound, StabilityConstants};
@@ -49,10 +50,10 @@ pub use support::{AtomSupport, PolicySupport, Support};
 pub use table::EffectTable;
 pub use tensor::{Tensor, Tensors};
 pub use trained::{Phase, Trained};
-pub use training_data::{BaselineRows, GivenPropensity, OutcomeColumn, TrainingData, ValidTrainingData};
+pub use training_data::{GivenPropensity, TrainingData, ValidTrainingData};
 
 pub(crate) use policy_shift::PolicyShift;
-pub(crate) use training_rows::{TrainingRows, pick};
+pub(crate) use training_rows::TrainingRows;
 
 use crate::Result;
 use crate::net::RowSource;

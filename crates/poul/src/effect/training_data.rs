@@ -3,9 +3,11 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::data::{Dataset, Design};
+use crate::data::{Design, Table};
 use crate::net::RowSource;
-use crate::nuisance::{Assignment, StratumTable};
+use crate::nuisance::{
+    Assignment, BaselineRows, ObservedRows, OutcomeColumn, PropensityColumn, PropensityOrigin, StratumTable,
+};
 use crate::policy::PolicySet;
 use crate::{Error, Kind, Result};
 
@@ -51,17 +53,6 @@ pub struct TrainingData<'a> {
     pub rows: Option<&'a [u64]>,
 }
 
-/// One outcome.
-#[derive(Clone, Copy, Debug)]
-pub struct OutcomeColumn<'a> {
-    /// Its name.
-    pub name: &'a str,
-    /// Its value in each row, finite.
-    pub values: &'a [f64],
-    /// The user's own prediction m̂(x), where given.
-    pub prediction: Option<&'a [f64]>,
-}
-
 /// The user's own probability of one policy.
 #[derive(Clone, Copy, Debug)]
 pub struct GivenPropensity<'a> {
@@ -71,19 +62,6 @@ pub struct GivenPropensity<'a> {
     pub column: &'a str,
     /// Its value in each row, from 0 to 1.
     pub values: &'a [f32],
-}
-
-/// A table of rows without a treatment: part of D_all of Algorithm 1.
-#[derive(Clone)]
-pub struct BaselineRows<'a> {
-    /// Encoded features, by the encoder of the experiment.
-    pub x: &'a dyn RowSource,
-    /// For each outcome, its values, finite.
-    pub outcomes: Vec<&'a [f64]>,
-    /// Sample weights. Default: all 1.
-    pub weight: Option<&'a [f64]>,
-    /// The cluster of each row, numbered as the experiment's are; other numbers are clusters of their own.
-    pub cluster: Option<&'a [u32]>,
 }
 
 impl<'a> TrainingData<'a> {
@@ -115,26 +93,19 @@ impl<'a> TrainingData<'a> {
         }
     }
 
-    /// The rows of `dataset`, whose encoded features are `x` and whose policies are `policy`.
+    /// The rows of a table, whose encoded features are `x` and whose policies are `policy`.
     pub fn of(
-        dataset: &'a Dataset,
+        table: &'a Table,
         x: &'a dyn RowSource,
         policies: &'a PolicySet,
         policy: &'a [u32],
         design: Design,
         control: Option<usize>,
     ) -> Result<Self> {
-        let prediction = |outcome: usize| {
-            let own = dataset.predictions.iter().find(|(of, _)| *of == outcome);
-            own.map(|(_, values)| values.as_slice())
-        };
-        let outcomes = dataset.outcome_names.iter().zip(&dataset.outcomes).enumerate();
-        let outcomes =
-            outcomes.map(|(idx, (name, values))| OutcomeColumn { name, values, prediction: prediction(idx) });
-        let auxiliary = dataset.auxiliary_names.iter().zip(&dataset.auxiliary);
+        let auxiliary = table.auxiliary_names.iter().zip(&table.auxiliary);
         let auxiliary = auxiliary.map(|(name, values)| OutcomeColumn { name, values, prediction: None });
-        let mut propensity = Vec::with_capacity(dataset.propensity.len());
-        for (column, values) in dataset.propensity_columns.iter().zip(&dataset.propensity) {
+        let mut propensity = Vec::with_capacity(table.propensity.len());
+        for (column, values) in table.propensity_columns.iter().zip(&table.propensity) {
             let policy = policies.index(&column.policy).ok_or_else(|| {
                 let known = policies.names().iter().map(String::as_str);
                 Error::unknown(Kind::Input, "policy", &column.policy, "policies", known)
@@ -146,15 +117,15 @@ impl<'a> TrainingData<'a> {
             x,
             policies,
             policy,
-            outcomes: outcomes.collect(),
+            outcomes: ObservedRows::outcomes_of(table),
             auxiliary: auxiliary.collect(),
-            weight: dataset.weight.as_deref(),
-            cluster: dataset.cluster.as_deref(),
-            stratum: dataset.stratum.as_deref(),
-            stratum_labels: dataset.stratum_labels.names(),
+            weight: table.weight.as_deref(),
+            cluster: table.cluster.as_deref(),
+            stratum: table.stratum.as_deref(),
+            stratum_labels: table.stratum_labels.names(),
             stratum_table: None,
             propensity,
-            populations: dataset
+            populations: table
                 .populations
                 .iter()
                 .map(|(text, rows)| (text.as_str(), rows.as_slice()))
@@ -163,8 +134,36 @@ impl<'a> TrainingData<'a> {
             baseline: Vec::new(),
             design,
             control,
-            rows: Some(&dataset.rows),
+            rows: Some(&table.rows),
         })
+    }
+
+    /// The rows as a first stage takes them.
+    pub fn observed(&self) -> ObservedRows<'a> {
+        let policies = self.policies;
+        let given = self.propensity.iter().map(|given| PropensityColumn {
+            column: given.column,
+            policy: policies.name(given.policy),
+            values: given.values,
+        });
+        ObservedRows {
+            x: Some(self.x),
+            outcomes: self.outcomes.clone(),
+            weight: self.weight,
+            cluster: self.cluster,
+            numbers: self.rows,
+            design: self.design,
+            stratum: self.stratum.map(|stratum| (stratum, self.stratum_labels)),
+            stratum_table: self.stratum_table,
+            propensity: given.collect(),
+            baseline: self.baseline.clone(),
+            ..ObservedRows::new(policies.names(), self.policy)
+        }
+    }
+
+    /// Where π comes from.
+    pub fn propensity_origin(&self) -> PropensityOrigin {
+        PropensityOrigin::of(self.design, !self.propensity.is_empty())
     }
 
     /// Checks what no learner can do without: equal lengths, two policies with rows, outcomes that vary, propensities

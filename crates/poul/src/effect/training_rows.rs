@@ -1,6 +1,7 @@
 //! Some rows of training data, with columns of their own: what is left when a fold is held out.
 
 use super::{GivenPropensity, OutcomeColumn, TrainingData};
+use crate::data::pick;
 use crate::net::RowSource;
 
 /// The columns of some rows. Clusters and strata keep their numbers.
@@ -68,11 +69,6 @@ impl TrainingRows {
             ..all.clone()
         }
     }
-}
-
-/// Some entries of a column, by number.
-pub(crate) fn pick<T: Copy>(values: &[T], rows: &[u32]) -> Vec<T> {
-    rows.iter().map(|row| values[*row as usize]).collect()
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use super::reading::{Columns, Reading, Scalar, curve_place, read, top_share_plac
 use super::result::{CostResult, Evaluation, Metrics, PolicyResult, PooledResult, TopShare};
 use super::slope::calibration_slope;
 use super::{notes, table};
+pub use crate::nuisance::OutcomeColumn as Outcome;
 use crate::{Progress, Result};
 
 /// A table of rows with outcomes, the policy each row got, and predicted effects.
@@ -35,17 +36,6 @@ pub struct Scored<'a> {
     pub cluster: Option<&'a [u32]>,
     /// π(t|x) of each policy (a column of the rows for each entry of `policies`); arm shares without it.
     pub propensity: Option<&'a [&'a [f64]]>,
-}
-
-/// An outcome column.
-#[derive(Clone, Copy, Debug)]
-pub struct Outcome<'a> {
-    /// Its name.
-    pub name: &'a str,
-    /// Its value in each row.
-    pub values: &'a [f64],
-    /// m̂(x), the outcome expected before the policy is known; sharpens R-loss and RATE.
-    pub prediction: Option<&'a [f64]>,
 }
 
 /// A column of predicted effects. Only rows that got its policy, or the one compared with, are read.

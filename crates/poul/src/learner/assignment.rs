@@ -2,12 +2,10 @@
 
 use super::centring::Assigned;
 use super::expected_mixture::ExpectedMixtures;
-use super::nuisances::{fit_pi, propensity_params};
 use super::params::{Centring, Params};
 use super::space::Mixtures;
-use crate::data::Design;
 use crate::effect::{Phase, ValidTrainingData};
-use crate::nuisance::{Folds, OutcomeModels, PropensityFit, PropensityModels};
+use crate::nuisance::{Folds, OutcomeModels, PropensityFit, PropensityModels, PropensityOrigin};
 use crate::{Progress, Result, Seed};
 
 /// The fitted assignment, and the centring it is for.
@@ -27,25 +25,33 @@ enum Known {
 }
 
 impl AssignmentFit {
-    /// Fits what the centring needs.
+    /// The centring, settled, and whether it needs π(t | x): E[α_T | x] alone is enough where π would be learned for it.
+    pub(super) fn centring(
+        data: &ValidTrainingData<'_>,
+        has_own_exposure: bool,
+        params: &Params,
+    ) -> (Centring, bool) {
+        let is_learned = data.propensity_origin() == PropensityOrigin::Learned;
+        let centring = params.model.centring;
+        let centring = centring.settle(data.policies.len(), data.design, is_learned, has_own_exposure);
+        (centring, !(is_learned && centring == Centring::Mixture))
+    }
+
+    /// Takes π, or fits what the centring needs in its place.
     pub(super) fn new(
         data: &ValidTrainingData<'_>,
-        (mixtures, has_own_exposure): (&Mixtures, bool),
+        mixtures: &Mixtures,
+        (propensity, centring): (Option<PropensityFit>, Centring),
         weight: Option<&[f32]>,
         folds: &Folds,
-        params: &Params,
         seed: Seed,
         progress: &dyn Progress,
     ) -> Result<Self> {
-        let is_estimated = data.design == Design::Observational && data.propensity.is_empty();
-        let centring = params.model.centring;
-        let centring = centring.settle(data.policies.len(), data.design, is_estimated, has_own_exposure);
-        if is_estimated && centring == Centring::Mixture {
+        let Some(fit) = propensity.map(Box::new) else {
             let seed = seed.child("expected mixture");
             let mixtures = ExpectedMixtures::fit(data, mixtures, weight, folds, seed, progress)?;
             return Ok(Self { known: Known::Mixtures(mixtures), centring });
-        }
-        let fit = Box::new(fit_pi(data, weight, folds, &propensity_params(params)?, seed, progress)?);
+        };
         if centring != Centring::Mixture {
             return Ok(Self { known: Known::Policies(fit), centring });
         }

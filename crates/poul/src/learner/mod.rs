@@ -80,7 +80,6 @@ mod warm_start;
 pub use attributes::AttributeEncoder;
 pub use canonical::Geometry;
 pub use chosen::{ChosenNuisances, ChosenOutcomeModel};
-pub(crate) use nuisances::{propensity, residuals, shared_folds};
 pub use params::{
     Centring, Embedding, Loss, MemberRows, ModelParams, OutcomeTraining, Params, TrainingParams, ValidParams,
 };

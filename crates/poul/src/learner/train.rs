@@ -10,7 +10,7 @@ use super::chosen::ChosenNuisances;
 use super::fit::{Fitted, Problem, fit};
 use super::logistic::{Binary, check_binary};
 use super::noise::precisions;
-use super::nuisances::{Residuals, folds, notes, out_of_fold, outcome_params};
+use super::nuisances::{notes, outcome_params, propensity_params};
 use super::objective::Target;
 use super::own_mixtures::{MeanExposure, OwnMixtures};
 use super::params::{Loss, ModelParams, Params, TrainingParams, ValidParams};
@@ -23,7 +23,7 @@ use super::uplift_net::UpliftNet;
 use super::warm_start::WarmStart;
 use crate::average::ResidualRows;
 use crate::effect::{EffectModel, Phase, Settings, Tensors, Trained, ValidTrainingData};
-use crate::nuisance::OutcomeLoss;
+use crate::nuisance::{FirstStage, Needs, OutcomeLoss, Residuals};
 use crate::{Error, Progress, Result, Seed};
 
 /// Effects that held-out rows bear out by less than this are worth a note.
@@ -74,10 +74,17 @@ pub fn train(
     let weight: Option<Vec<f32>> =
         data.weight.map(|weight| weight.iter().map(|weight| *weight as f32).collect());
     let weight = weight.as_deref();
-    let folds = folds(data, params.training.folds, seed);
     let loss = if is_logistic { OutcomeLoss::Logistic } else { OutcomeLoss::Squared };
-    let Residuals { values: mut residual, mut scales, outcome } =
-        out_of_fold(data, weight, &folds, &outcome_params(&params, data.n_rows())?, loss, seed, progress)?;
+    let (centring, needs_propensity) = AssignmentFit::centring(data, exposure.is_some(), &params);
+    let (outcome, propensity) = (outcome_params(&params, data.n_rows())?, propensity_params(&params)?);
+    let needs = Needs {
+        n_folds: params.training.folds,
+        outcome: Some((&outcome, loss)),
+        by_name: true,
+        propensity: needs_propensity.then_some(&propensity),
+    };
+    let mut first = FirstStage::fit(&data.observed(), &needs, seed, progress)?;
+    let Residuals { values: mut residual, mut scales, outcome, .. } = first.take_outcome()?;
     if let Some(start) = &start {
         change_units(&mut residual, &scales, &start.scales());
         scales = start.scales();
@@ -93,8 +100,9 @@ pub fn train(
     let all: Vec<usize> = (0..policies.len()).collect();
     let mixtures = space.mixtures(policies, &all)?;
     let own = exposure.as_ref().map(|_| OwnMixtures::new(&space, policies, &all)).transpose()?;
-    let expected = (own.as_ref().map_or(&mixtures, |own| &own.mixtures), own.is_some());
-    let assignment = AssignmentFit::new(data, expected, weight, &folds, &params, seed, progress)?;
+    let expected = own.as_ref().map_or(&mixtures, |own| &own.mixtures);
+    let known = (first.propensity, centring);
+    let assignment = AssignmentFit::new(data, expected, known, weight, &first.folds, seed, progress)?;
     let is_weighted = params.training.noise_weights && !is_logistic;
     let precision =
         is_weighted.then(|| precisions(&residual, &outcome.predicted, weight, names.len())).flatten();

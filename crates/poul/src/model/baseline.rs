@@ -5,7 +5,7 @@
 //! of the experiment; a baseline table is taken whole.
 
 use super::FitRequest;
-use crate::data::{Budget, Columns, Dataset, Encoder, Need, Roles, Source};
+use crate::data::{Budget, Columns, Dataset, Encoder, Labels, Need, Roles, Source};
 use crate::effect::BaselineRows;
 use crate::{Error, Kind, Progress, Result};
 
@@ -42,7 +42,7 @@ impl Baseline {
     ) -> Result<Vec<Self>> {
         let mut left = request.budget.clone();
         spend(&mut left, experiment);
-        let mut clusters = experiment.cluster_labels.clone();
+        let mut clusters = Labels::clone(&experiment.cluster_labels);
         let mut tables = Vec::with_capacity(request.baseline.len());
         for (source, columns) in request.baseline.iter().zip(columns) {
             let columns = encoder.columns_for(columns, source.schema());

@@ -8,7 +8,7 @@ use super::manifest::{DataRecord, DataUse, FORMAT, Manifest, OutcomeRecord};
 use super::registry::{learner, learns_from_auxiliary};
 use super::warm_start;
 use crate::check::screen;
-use crate::data::{Budget, Columns, Dataset, Design, Labels, Roles, Source, ValidEncoderParams};
+use crate::data::{Budget, Columns, Dataset, Design, Roles, Source, ValidEncoderParams};
 use crate::effect::{ExposedRows, Settings, TrainingData, ValidTrainingData};
 use crate::nuisance::StratumTable;
 use crate::policy::{Assigner, Exposure, PolicySet};
@@ -96,10 +96,7 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
         }
     };
     let mut features = Vec::new();
-    let policy = {
-        let labels: Vec<&Labels> = dataset.treatment_labels.iter().collect();
-        Assigner::new(&policies, &columns).assign(&dataset.treatment, &labels, &dataset.rows)?
-    };
+    let policy = Assigner::new(&policies, &columns).assign_table(&dataset)?;
     if start.is_none() {
         let warnings = screen::screen_training(source, &columns, &dataset, &encoder, &policies, &policy)?;
         warnings.iter().for_each(|warning| progress.warn(warning));

@@ -7,9 +7,12 @@ mod classes;
 mod common_support;
 mod ensemble;
 mod evaluated;
+mod first_stage;
 mod folds;
+mod observed;
 mod outcome;
 mod propensity;
+mod residuals;
 mod ridge;
 mod rows;
 
@@ -17,17 +20,19 @@ pub use boosted::BoostedParams;
 pub use choice::{ChoiceLoss, NuisanceCandidate, NuisanceChoice, NuisanceModel};
 pub use common_support::CommonSupport;
 pub use ensemble::{FindTensor, Tensor};
-pub use evaluated::{EvaluatedNuisances, EvaluatedRows, evaluated_nuisances};
+pub use evaluated::{EvaluatedNuisances, evaluated_nuisances};
+pub use first_stage::{FirstStage, Needs};
 pub use folds::Folds;
+pub use observed::{BaselineRows, ObservedRows, OutcomeColumn};
 pub use outcome::{
     ExtraRows, OutcomeFit, OutcomeKind, OutcomeLoss, OutcomeManifest, OutcomeModel, OutcomeModels,
     OutcomeParams, OutcomeProblem, ValidOutcomeParams, cross_fit, fit_outcome,
 };
-pub(crate) use propensity::KnownDesign;
 pub use propensity::{
     AbsentPolicies, Assignment, AssignmentDesign, PolicyOverlap, Propensity, PropensityColumn, PropensityFit,
-    PropensityKind, PropensityManifest, PropensityModels, PropensityParams, PropensityReport, StratumTable,
-    ValidPropensityParams, fit_propensity,
+    PropensityKind, PropensityManifest, PropensityModels, PropensityOrigin, PropensityParams,
+    PropensityReport, StratumTable, ValidPropensityParams, fit_propensity,
 };
+pub use residuals::Residuals;
 pub use ridge::{RidgeFit, cross_fit_ridge};
 pub(crate) use rows::{SomeRows, StackedRows};

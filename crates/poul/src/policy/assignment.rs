@@ -1,10 +1,11 @@
 //! From the treatment columns of a table to policies: which policies the rows name, and which one each row has.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use super::factorial::combination_name;
 use super::set::PolicySet;
-use crate::data::{Columns, Labels, RowReader, Source};
+use crate::data::{Batch, Columns, Labels, RowReader, Source, Table};
 use crate::{Error, Progress, Result};
 
 impl PolicySet {
@@ -96,6 +97,18 @@ impl<'a> Assigner<'a> {
             policies.push(policy);
         }
         Ok(policies)
+    }
+
+    /// The policy of each row of a table.
+    pub fn assign_table(&mut self, table: &Table) -> Result<Vec<u32>> {
+        let labels: Vec<&Labels> = table.treatment_labels.iter().map(Arc::as_ref).collect();
+        self.assign(&table.treatment, &labels, &table.rows)
+    }
+
+    /// The policy of each row of the batch that a reader gave last.
+    pub fn assign_batch(&mut self, batch: &Batch, reader: &RowReader) -> Result<Vec<u32>> {
+        let labels: Vec<&Labels> = (0..batch.treatment.len()).map(|column| reader.labels(column)).collect();
+        self.assign(&batch.treatment, &labels, &batch.rows)
     }
 
     fn undefined(&self, error: Error, row: u64) -> Error {

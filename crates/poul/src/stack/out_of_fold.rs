@@ -3,7 +3,8 @@
 use super::level::Population;
 use super::moments::Moments;
 use super::params::Params;
-use crate::effect::{AssignedTable, EffectModel, TrainingRows, ValidTrainingData, pick};
+use crate::data::pick;
+use crate::effect::{AssignedTable, EffectModel, TrainingRows, ValidTrainingData};
 use crate::learner as poul;
 use crate::model::Learner;
 use crate::nuisance::{Folds, Propensity, SomeRows};

@@ -7,8 +7,8 @@ use super::out_of_fold::{Evidence, in_turn, root};
 use super::params::{Level, Params, StackLoss, read};
 use crate::data::Design;
 use crate::effect::{EffectModel, Phase, Settings, Trained, ValidTrainingData};
-use crate::learner::{self as poul, propensity, residuals};
-use crate::nuisance::{CommonSupport, Propensity};
+use crate::learner as poul;
+use crate::nuisance::{CommonSupport, FirstStage, Propensity};
 use crate::progress::Named;
 use crate::{Error, Memory, Progress, Result, Seed};
 
@@ -31,8 +31,10 @@ pub(super) fn train(
     let memory = progress.memory().unwrap_or(&own);
     let checkpoint = progress.checkpoint();
     let named = |name: &str| Named { progress, name: name.to_owned(), memory: Some(memory), checkpoint };
-    let first = residuals(data, NUISANCE_FOLDS, seed, &named("stack"))?;
-    let (fit, said) = propensity(data, NUISANCE_FOLDS, CLIP, seed, &named("stack"))?;
+    let rows = data.observed();
+    let mut first = FirstStage::shared(&rows, NUISANCE_FOLDS, true, Some(CLIP), seed, &named("stack"))?;
+    let (residuals, fit) = (first.take_outcome()?, first.take_propensity()?);
+    let said = fit.report.clipping_note(CLIP, data.n_rows());
     let against = against(data);
     let has_anchor = params.members.iter().any(|(learner, _)| learner.name == poul::NAME);
     let is_anchored = has_anchor
@@ -49,8 +51,8 @@ pub(super) fn train(
     let evidence = Evidence {
         data,
         params: &params,
-        residual: &first.values,
-        scales: &first.scales,
+        residual: &residuals.values,
+        scales: &residuals.scales,
         propensity: &fit.propensity,
         against,
         is_anchored,

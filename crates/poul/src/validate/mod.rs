@@ -8,7 +8,7 @@
 //! | `rows` | an evenly spaced sample of a table, with everything that has a role |
 //! | `axes` | policies along a few axes: of h, or of the mixtures |
 //! | `balance` | h(T) − e_h(X) against x |
-//! | `outcome_model` | calibration of m |
+//! | `outcome_model` | calibration of the m of the averages |
 //! | `overlap` | π(t\|x) by policy, clipping, rows without overlap |
 //! | `placebo` | the learner on permuted treatment |
 //! | `sensitivity` | how strong an unobserved confounder would have to be |
@@ -39,11 +39,10 @@ pub use components::{Components, components};
 pub use places::places;
 pub use rows::SampleRows;
 
-use crate::data::Design;
 use crate::effect::ExposedRows;
 use crate::evaluate::{AverageEffect, CheckResult, Validation, Verdict};
 use crate::model::Model;
-use crate::nuisance::Folds;
+use crate::nuisance::{FirstStage, PropensityOrigin};
 use crate::policy::PolicySet;
 use crate::{Error, Progress, Result, Seed};
 
@@ -52,7 +51,7 @@ use crate::{Error, Progress, Result, Seed};
 pub struct ValidationParams {
     /// Fits on permuted treatment, each as long as the model's own with one member on the sample. Default 0.
     pub placebo: usize,
-    /// Folds in which m, and π where it is learned, are cross-fitted on the sample. Default 2; at least 2.
+    /// Folds in which π is cross-fitted on the sample, where it is learned. Default 2; at least 2.
     pub folds: usize,
     /// Level of the interval that sensitivity is about. Default 0.9; between 0 and 1.
     pub level: f64,
@@ -98,11 +97,14 @@ pub struct Trial<'a> {
     pub against: usize,
     /// Average effects of the evaluation, where there are any: overlap and sensitivity are about what they claim.
     pub averages: &'a [AverageEffect],
+    /// By outcome, m̂ of the rows that those averages were taken with, out of fold or the user's own; none where there were too
+    /// few rows for one.
+    pub expected: &'a [Option<Vec<f64>>],
 }
 
 /// Checks the design and the orthogonal score on the rows, which the model need not have seen.
 ///
-/// m, and π where it is learned, are cross-fitted on these rows: what is checked is whether they can be learned here.
+/// m is the one that averages were taken with; π, where it is learned, is cross-fitted on these rows.
 pub fn validate(
     trial: &Trial<'_>,
     params: &ValidValidationParams,
@@ -114,20 +116,20 @@ pub fn validate(
     let x = ExposedRows { x: &features, exposure: rows.exposure() };
     let data = rows.training_data(&x, policies, Some(trial.against))?.check()?;
     let seed = seed.child("validate");
-    let folds = Folds::deal(data.n_rows(), data.cluster, n_folds, seed.child("folds"));
     let mut validation = Validation::default();
     let mut checks = Vec::new();
 
-    let (propensity, _) = crate::learner::propensity(&data, n_folds, overlap::CLIP, seed, progress)?;
+    let (observed, clip) = (data.observed(), Some(overlap::CLIP));
+    let mut first = FirstStage::shared(&observed, n_folds, false, clip, seed, progress)?;
+    let propensity = first.take_propensity()?;
     let axes = axes::TreatmentAxes::of_policies(trial.model, policies)?;
     let names = trial.model.manifest().encoder.names();
     let balance = balance::balance(&data, &features, &names, &axes, &propensity.propensity);
     checks.push(balance.check);
     validation.balance = balance.features;
 
-    let outcome = outcome_model::cross_fit(&data, &folds, seed, progress)?;
-    for (calibration, check) in outcome.calibrations(&data) {
-        validation.outcome_model.push(calibration);
+    for (calibration, check) in outcome_model::calibrations(trial, &data) {
+        validation.outcome_model.extend(calibration);
         checks.push(check);
     }
 
@@ -140,8 +142,8 @@ pub fn validate(
         checks.extend(found.iter().map(placebo::check));
         validation.placebo = found;
     }
-    if data.design == Design::Observational && data.propensity.is_empty() {
-        let found = sensitivity::sensitivity(trial, &data, &outcome, &propensity.propensity, level);
+    if data.propensity_origin() == PropensityOrigin::Learned {
+        let found = sensitivity::sensitivity(trial, &data, &propensity.propensity, level);
         checks.extend(sensitivity::checks(trial, &data, &found));
         validation.sensitivity = found;
     }

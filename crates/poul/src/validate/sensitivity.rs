@@ -7,7 +7,6 @@
 //! Beside it stand the bounds of the marginal sensitivity model, which come with the averages. Of policies whose rows lack
 //! overlap nothing is claimed, so that there is nothing to explain away.
 
-use super::outcome_model::OutOfFold;
 use super::{Trial, check_result};
 use crate::effect::ValidTrainingData;
 use crate::evaluate::{AverageEffect, CheckResult, Sensitivity, Verdict};
@@ -27,7 +26,6 @@ const WEAK_FACTOR: f64 = 1.2;
 pub(super) fn sensitivity(
     trial: &Trial<'_>,
     data: &ValidTrainingData<'_>,
-    outcome_model: &OutOfFold,
     propensity: &Propensity,
     level: f64,
 ) -> Vec<Sensitivity> {
@@ -37,10 +35,11 @@ pub(super) fn sensitivity(
         return found;
     }
     for (outcome, column) in data.outcomes.iter().enumerate() {
+        let expected = trial.expected[outcome].as_deref();
         let enough = trial.targets.iter().filter(|policy| rows_of[**policy] >= FEWEST_ROWS);
         for policy in enough.take(MOST_LISTED) {
             let pair = Pair { data, policy: *policy, against: trial.against };
-            let Some((t, freedom)) = pair.t_statistic(outcome, outcome_model, propensity) else { continue };
+            let Some((t, freedom)) = pair.t_statistic(outcome, expected, propensity) else { continue };
             let f = t.abs() / freedom.sqrt();
             // The interval's end, by the critical value in the units of f.
             let critical = normal_quantile(0.5 + level / 2.0) / (freedom - 1.0).max(1.0).sqrt();
@@ -133,8 +132,8 @@ struct Pair<'a> {
 impl Pair<'_> {
     /// The t-statistic of the residual outcome on the residual treatment, and its degrees of freedom.
     ///
-    /// m is that of all rows: whatever is a function of x alone is unrelated to the residual treatment.
-    fn t_statistic(&self, outcome: usize, m: &OutOfFold, propensity: &Propensity) -> Option<(f64, f64)> {
+    /// m is that of all rows, where there is one: whatever is a function of x alone is unrelated to the residual treatment.
+    fn t_statistic(&self, outcome: usize, m: Option<&[f64]>, propensity: &Propensity) -> Option<(f64, f64)> {
         let (data, n_policies) = (self.data, self.data.policies.len());
         let mut sums = [0.0; 6];
         let mut n_rows = 0.0;
@@ -147,7 +146,7 @@ impl Pair<'_> {
             let own = propensity.of_row(row, n_policies);
             let (p, q) = (f64::from(own[self.policy]), f64::from(own[self.against]));
             let d = f64::from(u8::from(policy == self.policy)) - p / (p + q).max(f64::MIN_POSITIVE);
-            let y = data.outcomes[outcome].values[row] - m.predicted(row, outcome);
+            let y = data.outcomes[outcome].values[row] - m.map_or(0.0, |m| m[row]);
             let terms = [1.0, d, y, d * d, d * y, y * y];
             sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += weight * term);
             n_rows += 1.0;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use poul::data::Design;
 use poul::evaluate::{Assigned, AverageEffect, Effects, Outcome, Params, Scored, average_effects};
 use poul::net::DenseRows;
-use poul::nuisance::{Assignment, EvaluatedRows, Propensity, evaluated_nuisances};
+use poul::nuisance::{ObservedRows, OutcomeColumn, Propensity, evaluated_nuisances};
 use poul::stats::student_quantile;
 use poul::{Result, Seed, Silent};
 use rand::RngExt;
@@ -80,16 +80,14 @@ impl Rows {
         let x: Vec<f32> = self.x.iter().map(|x| *x as f32).collect();
         let x = DenseRows::new(&x, 1).unwrap();
         let names = ["control", "T1"].map(String::from);
-        let rows = EvaluatedRows {
+        let rows = ObservedRows {
             x: Some(&x),
-            assignment: Assignment::new(&names, &self.arm),
             design: Design::Observational,
-            stratum: None,
-            propensity: &[],
-            outcomes: &[&self.y],
+            outcomes: vec![OutcomeColumn { name: "y", values: &self.y, prediction: None }],
+            ..ObservedRows::new(&names, &self.arm)
         };
         let fit = evaluated_nuisances(&rows, Seed::new(seed), &Silent).unwrap();
-        let (m, propensity) = (fit.predictions.unwrap().remove(0), fit.propensity.unwrap().propensity);
+        let (m, propensity) = (fit.predictions[0].clone().unwrap(), fit.propensity.unwrap().propensity);
         self.averages(&propensity, Design::Observational, &m).unwrap().remove(0)
     }
 }

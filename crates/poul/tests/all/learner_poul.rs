@@ -5,7 +5,7 @@ use std::path::Path;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
-use poul::data::{Budget, Dataset, Design, EncoderParams, Labels, Need, Roles, Source};
+use poul::data::{Budget, Dataset, Design, EncoderParams, Need, Roles, Source};
 use poul::effect::{EffectModel, OutcomeColumn, Settings, Tensors, Trained, TrainingData};
 use poul::model::learner;
 use poul::net::DenseRows;
@@ -58,9 +58,8 @@ impl World {
         let (params, budget) = (EncoderParams::default().check().unwrap(), Budget::default());
         let (train, encoder) = Dataset::read_and_fit(&source, &columns, &params, &budget, &Silent).unwrap();
         let test = Dataset::read(&open("test.parquet"), &columns, &encoder, &budget, &Silent).unwrap();
-        let labels: Vec<&Labels> = train.treatment_labels.iter().collect();
         let mut assigner = Assigner::new(&policies, &columns);
-        let policy = assigner.assign(&train.treatment, &labels, &train.rows).unwrap();
+        let policy = assigner.assign_table(&train).unwrap();
         let mut truth = vec![0.0; TEST_ROWS * policies.len()];
         for batch in open("truth.parquet").batches(&["row", "policy", "effect_y"], 1 << 16).unwrap() {
             let batch = batch.unwrap();

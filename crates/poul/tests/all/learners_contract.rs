@@ -2,7 +2,7 @@
 //! a detour through its stored form; a row's effects depend on that row alone; weights count; policies never run are
 //! scored; missing values are values.
 
-use poul::data::{Budget, Dataset, Design, EncoderParams, Labels, Need, Roles, Source};
+use poul::data::{Budget, Dataset, Design, EncoderParams, Need, Roles, Source};
 use poul::effect::{EffectModel, Settings, Tensors, TrainingData};
 use poul::model::{LEARNERS, Learner};
 use poul::net::DenseRows;
@@ -46,9 +46,7 @@ impl World {
         let (params, budget) = (EncoderParams::default().check().unwrap(), Budget::default());
         let (train, encoder) = Dataset::read_and_fit(&source, &columns, &params, &budget, &Silent).unwrap();
         let test = Dataset::read(&open("test.parquet"), &columns, &encoder, &budget, &Silent).unwrap();
-        let labels: Vec<&Labels> = train.treatment_labels.iter().collect();
-        let policy =
-            Assigner::new(&policies, &columns).assign(&train.treatment, &labels, &train.rows).unwrap();
+        let policy = Assigner::new(&policies, &columns).assign_table(&train).unwrap();
         let control = policies.index("control").unwrap();
         assert!((0..policies.len()).any(|idx| !policy.contains(&(idx as u32))), "all policies were run");
         Self { train, test, policies, policy, control }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use poul::data::{Budget, Dataset, Design, EncoderParams, Need, Roles, Source};
-use poul::nuisance::{Assignment, EvaluatedRows, Propensity, StratumTable, evaluated_nuisances};
+use poul::nuisance::{Assignment, ObservedRows, Propensity, StratumTable, evaluated_nuisances};
 use poul::policy::PolicySet;
 use poul::simulate::{Simulation, run};
 use poul::{Seed, Silent};
@@ -86,16 +86,9 @@ fn a_stratified_design_without_strata_is_an_error() {
     let policy: Vec<u32> = (0..20).map(|row| row % 2).collect();
     let stratum = vec![0; 20];
     let labels = [Arc::<str>::from("all")];
-    let rows = EvaluatedRows {
-        x: None,
-        assignment: Assignment::new(&names, &policy),
-        design: Design::Stratified,
-        stratum: None,
-        propensity: &[],
-        outcomes: &[],
-    };
+    let rows = ObservedRows { design: Design::Stratified, ..ObservedRows::new(&names, &policy) };
     let error = evaluated_nuisances(&rows, Seed::new(1), &Silent).unwrap_err();
     assert_eq!(error.to_string(), "a stratified design needs strata");
-    let rows = EvaluatedRows { stratum: Some((&stratum, &labels)), ..rows };
+    let rows = ObservedRows { stratum: Some((&stratum, &labels)), ..rows };
     assert!(evaluated_nuisances(&rows, Seed::new(1), &Silent).unwrap().propensity.is_some());
 }

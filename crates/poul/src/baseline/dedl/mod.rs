@@ -28,6 +28,7 @@ use super::surface::{FittedOutcome, Shape, Surface};
 use super::treatments::{Chosen, Tier, Treatments};
 use crate::effect::{PolicyShift, ValidTrainingData};
 use crate::net::{Activation, Init, LayoutBuilder, Mlp, Tape, Var};
+use crate::nuisance::PropensityOrigin;
 use crate::{Progress, Result};
 
 /// θ_{m+1} is this plus what the network gives: half of it, the level where the index is 0, is the mean outcome above
@@ -120,7 +121,7 @@ impl Surface for Dedl {
         let treatments = Treatments::new(data, Tier::Spec);
         model.factors = factors::factors(&treatments, data.policies)?;
         if model.debias {
-            let same_for_all = data.propensity.is_empty() && data.design == crate::data::Design::Randomized;
+            let same_for_all = data.propensity_origin() == PropensityOrigin::Shares;
             let is_constant = model.link == DedlLink::Linear && same_for_all;
             information::check_size(treatments.arms.len(), model.n_theta(), is_constant)?;
         }

@@ -6,11 +6,8 @@ use super::local_moments::MOST_COLUMNS;
 use super::params::CausalParams;
 use super::regression::Regression;
 use super::rows::ForestRows;
-use crate::data::Design;
 use crate::effect::ValidTrainingData;
-use crate::nuisance::{
-    Assignment, KnownDesign, Propensity, PropensityColumn, PropensityParams, fit_propensity,
-};
+use crate::nuisance::{FirstStage, Needs, Propensity, PropensityOrigin, PropensityParams};
 use crate::{Progress, Result, Seed};
 
 /// What nuisances are fitted on.
@@ -47,7 +44,7 @@ impl Centring<'_> {
         let of_row = |row: &u32| vectors[self.data.policy[*row as usize] as usize].iter();
         let mut values: Vec<f32> =
             self.rows.kept.iter().flat_map(of_row).map(|value| *value as f32).collect();
-        if self.data.design == Design::Observational && self.data.propensity.is_empty() {
+        if self.data.propensity_origin() == PropensityOrigin::Learned {
             let expected =
                 self.expected(&values, width, self.seed.child("propensity"), "Propensity forest")?;
             values.iter_mut().zip(expected).for_each(|(value, expected)| *value -= expected);
@@ -89,32 +86,9 @@ impl Centring<'_> {
 
     /// π as the experiment was designed, or as the user says.
     fn designed(&self) -> Result<Propensity> {
-        let data = self.data;
-        let weight: Option<Vec<f32>> =
-            data.weight.map(|weight| weight.iter().map(|weight| *weight as f32).collect());
-        let assignment = Assignment {
-            policy_names: data.policies.names(),
-            policy: data.policy,
-            weight: weight.as_deref(),
-            cluster: data.cluster,
-            rows: data.rows,
-        };
-        let column = data.propensity.iter().map(|given| PropensityColumn {
-            column: given.column,
-            policy: data.policies.name(given.policy),
-            values: given.values,
-        });
-        let columns: Vec<PropensityColumn<'_>> = column.collect();
-        let known = KnownDesign {
-            design: data.design,
-            columns: &columns,
-            stratum: data.stratum.map(|stratum| (stratum, data.stratum_labels)),
-            table: data.stratum_table,
-            features: None,
-        };
-        let design = known.require()?;
         let params = PropensityParams::default().check()?;
-        let seed = self.seed.child("propensity");
-        Ok(fit_propensity(&assignment, &design, &params, seed, self.progress)?.propensity)
+        let needs = Needs { n_folds: 1, propensity: Some(&params), ..Needs::default() };
+        let mut first = FirstStage::fit(&self.data.observed(), &needs, self.seed, self.progress)?;
+        Ok(first.take_propensity()?.propensity)
     }
 }

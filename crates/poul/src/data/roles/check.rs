@@ -72,6 +72,8 @@ impl Roles {
             exposure_scale: self.exposure_scale,
             population,
             populations: Vec::new(),
+            effects: Vec::new(),
+            by: Vec::new(),
             time: optional("time", &self.time, assigned)?,
             ids: self.id.clone(),
             design: self.design,

@@ -43,6 +43,10 @@ pub struct Columns {
     pub population: Option<Filter>,
     /// Parts of those rows that are told apart: see [`with_populations`](Self::with_populations).
     pub populations: Vec<Filter>,
+    /// Effects that were predicted, or are known to be true: given by whoever evaluates, none by [`Roles`](super::Roles).
+    pub effects: Vec<String>,
+    /// What rows are grouped by, likewise.
+    pub by: Vec<Feature>,
     /// When rows were observed.
     pub time: Option<String>,
     /// What identifies a row.
@@ -92,6 +96,8 @@ impl Columns {
     pub fn needed(&self) -> Vec<&str> {
         let mut needed: Vec<&str> = Vec::new();
         let names = self.features.iter().map(|feature| feature.name.as_str());
+        let names = names.chain(self.effects.iter().map(String::as_str));
+        let names = names.chain(self.by.iter().map(|feature| feature.name.as_str()));
         let names = names.chain(self.treatment.iter().map(String::as_str));
         let names = names.chain(self.outcomes.iter().chain(&self.auxiliary).map(String::as_str));
         let names = names.chain(

@@ -57,44 +57,28 @@ pub enum AssignmentDesign<'a> {
     Columns(&'a [PropensityColumn<'a>]),
 }
 
-/// What is known of how rows were assigned.
-#[derive(Clone, Copy)]
-pub(crate) struct KnownDesign<'a> {
-    pub(crate) design: Design,
-    /// The user's own propensities; they win over the design.
-    pub(crate) columns: &'a [PropensityColumn<'a>],
-    /// Stratum of each row, and the strata that it has the codes of.
-    pub(crate) stratum: Option<(&'a [u32], &'a [Arc<str>])>,
-    /// The probabilities of strata as they were designed.
-    pub(crate) table: Option<&'a StratumTable>,
-    /// What a model of the policy would be fitted on, where it can be.
-    pub(crate) features: Option<(&'a dyn RowSource, &'a Folds)>,
+/// Where π comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PropensityOrigin {
+    /// The user's own columns.
+    Columns,
+    /// The shares of all rows: every row had the same chances.
+    Shares,
+    /// A table by stratum, or shares within strata.
+    Strata,
+    /// A model of the features.
+    Learned,
 }
 
-impl<'a> KnownDesign<'a> {
-    /// How assignment happened; none in an observational design with neither features nor propensities.
-    pub(crate) fn assignment(&self) -> Result<Option<AssignmentDesign<'a>>> {
-        let Self { design, columns, stratum, table, features } = *self;
-        if !columns.is_empty() {
-            return Ok(Some(AssignmentDesign::Columns(columns)));
+impl PropensityOrigin {
+    /// By the design, over which columns win.
+    pub fn of(design: Design, has_columns: bool) -> Self {
+        match design {
+            _ if has_columns => Self::Columns,
+            Design::Randomized => Self::Shares,
+            Design::Stratified => Self::Strata,
+            Design::Observational => Self::Learned,
         }
-        Ok(match design {
-            Design::Randomized => Some(AssignmentDesign::Randomized),
-            Design::Stratified => {
-                let Some((stratum, labels)) = stratum else {
-                    let error = Error::usage("a stratified design needs strata");
-                    return Err(error.hint("name the column: ‹stratum=COL›"));
-                };
-                Some(AssignmentDesign::Stratified { stratum, labels, table })
-            }
-            Design::Observational => features.map(|(x, folds)| AssignmentDesign::Observational { x, folds }),
-        })
-    }
-
-    /// As [`assignment`](Self::assignment), where it must be known.
-    pub(crate) fn require(&self) -> Result<AssignmentDesign<'a>> {
-        let missing = || Error::usage("an observational design needs features or propensities");
-        self.assignment()?.ok_or_else(missing)
     }
 }
 

@@ -17,8 +17,7 @@ mod stratum_table;
 
 use std::sync::Arc;
 
-pub(crate) use assignment::KnownDesign;
-pub use assignment::{Assignment, AssignmentDesign, PropensityFit, fit_propensity};
+pub use assignment::{Assignment, AssignmentDesign, PropensityFit, PropensityOrigin, fit_propensity};
 pub use columns::PropensityColumn;
 pub use params::{PropensityKind, PropensityParams, ValidPropensityParams};
 pub use report::{AbsentPolicies, PolicyOverlap, PropensityReport};

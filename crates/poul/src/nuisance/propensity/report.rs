@@ -106,6 +106,21 @@ impl Moments {
 }
 
 impl PropensityReport {
+    /// What to say where propensities were lifted to the floor.
+    pub(crate) fn clipping_note(&self, clip: f32, n_rows: usize) -> Option<String> {
+        let own_share = self.clipped_own_rows as f64 / n_rows as f64;
+        (self.clipped_rows > 0).then(|| {
+            format!(
+                "propensities were lifted to the floor (`clip` = {clip}) in {} rows ({:.1} %); {} rows ({:.1} %) have a \
+                 policy that was lifted: there is little overlap there",
+                self.clipped_rows,
+                100.0 * self.clipped_share,
+                self.clipped_own_rows,
+                100.0 * own_share,
+            )
+        })
+    }
+
     pub(super) fn new(propensity: &Propensity, assignment: &Assignment<'_>, clipped: Clipped) -> Self {
         let n_policies = assignment.policy_names.len();
         let mass = masses(assignment.policy, assignment.weight, n_policies);
