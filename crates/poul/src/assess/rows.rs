@@ -75,7 +75,7 @@ impl Rows {
                 };
                 if let Some(row) = values.iter().position(|value| !value.is_finite()) {
                     return Err(Error::input("the predicted effect is null or not finite")
-                        .at(format!("row {}", batch.rows[row] + 1))
+                        .at_row(batch.rows[row])
                         .at(format!("column `{}`", feature.name))
                         .hint(format!("leave such rows out: ‹population={} is not null›", feature.name)));
                 }
