@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `training_data` | what a learner is given, checked |
 //! | `settings` | what a user may set, by table of `poul.toml` |
+//! | `wrong_setting` | what is wrong with a setting, in words |
 //! | `averages` | average effects of policies, with their errors |
 //! | `trained` | what a learner gives back: effects, history, notes |
 //! | `tensor` | numbers that a model file keeps |
@@ -39,6 +40,7 @@ mod tensor;
 mod trained;
 mod training_data;
 mod training_rows;
+mod wrong_setting;
 
 pub use averages::{AverageEstimate, Averages};
 pub use combination::combination;
@@ -54,9 +56,11 @@ pub use table::EffectTable;
 pub use tensor::{Tensor, Tensors};
 pub use trained::{Phase, Trained};
 pub use training_data::{BaselineRows, GivenPropensity, OutcomeColumn, TrainingData, ValidTrainingData};
+pub use wrong_setting::wrong_value;
 
 pub(crate) use policy_shift::PolicyShift;
 pub(crate) use training_rows::{TrainingRows, pick};
+pub(crate) use wrong_setting::unknown_setting;
 
 use crate::Result;
 use crate::net::RowSource;
