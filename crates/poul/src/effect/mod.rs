@@ -19,7 +19,7 @@
 //! | `own_contrast` | what a row's own policy does beyond what was assigned on average |
 //! | `training_rows` | some rows of the training data |
 //! | `policy_shift` | numbers added to the effects of policies |
-//! | `table` | effects of a whole table, streamed from file to file |
+//! | `table`, `layout` | effects of a whole table, streamed from file to file; its columns |
 //! | `constant` | the simplest learner: differences of arm means |
 
 pub mod constant;
@@ -28,6 +28,7 @@ mod averages;
 mod combination;
 mod embedding;
 mod exposed;
+mod layout;
 mod own_contrast;
 mod policy_shift;
 mod quantile;
