@@ -15,6 +15,7 @@
 //! | `exposed` | encoded rows with how much each meets every context |
 //! | `embedding` | policies as points, and how far effects can differ between them |
 //! | `support` | which atoms were seen, how far a policy is from those that were run |
+//! | `beside` | names of policies where there is little room |
 //! | `question` | which policies are asked for, by name or by combination |
 //! | `own_contrast` | what a row's own policy does beyond what was assigned on average |
 //! | `training_rows` | some rows of the training data |
@@ -25,6 +26,7 @@
 pub mod constant;
 
 mod averages;
+mod beside;
 mod combination;
 mod embedding;
 mod exposed;
@@ -44,6 +46,7 @@ mod training_rows;
 mod wrong_setting;
 
 pub use averages::{AverageEstimate, Averages};
+pub use beside::name_beside;
 pub use combination::combination;
 pub use embedding::{GainDeciles, PolicyEmbedding, RowBound, StabilityConstants};
 pub use exposed::ExposedRows;
