@@ -45,4 +45,4 @@ pub use memory::Memory;
 pub use output::AtomicFile;
 pub use progress::{Progress, Silent};
 pub use seed::{Rng, Seed};
-pub use spelling::{plainly, spelled};
+pub use spelling::{counted, plainly, spelled};

@@ -14,7 +14,7 @@ use super::reading::{Columns, Reading, Scalar, curve_place, read, top_share_plac
 use super::result::{CostResult, Evaluation, Metrics, PolicyResult, PooledResult, TopShare};
 use super::slope::calibration_slope;
 use super::{notes, table};
-use crate::{Progress, Result};
+use crate::{Progress, Result, counted};
 
 /// A table of rows with outcomes, the policy each row got, and predicted effects.
 #[derive(Clone, Copy, Debug)]
@@ -141,7 +141,8 @@ fn pool(
     };
     let n_left_out = members.len() - usable.len();
     if n_left_out > 0 {
-        metrics.notes.push(format!("{n_left_out} policies with fewer than 2 rows in an arm are left out"));
+        let policies = counted(n_left_out, "policy", "policies");
+        metrics.notes.push(format!("left out: {policies} with fewer than 2 rows in an arm"));
     }
     Ok(Some(PooledResult {
         outcome: table.outcomes[outcome].name.to_owned(),

@@ -8,7 +8,7 @@ use crate::nuisance::{
     OutcomeProblem, PropensityColumn, PropensityFit, PropensityKind, PropensityParams, StackedRows,
     ValidOutcomeParams, ValidPropensityParams, fit_outcome, fit_propensity,
 };
-use crate::{Progress, Result, Seed};
+use crate::{Progress, Result, Seed, counted};
 
 /// Folds where nothing is said, and where rows are few: there an outcome model that has seen 5 rows of 6 is much better than one
 /// that has seen 4, and costs little.
@@ -296,7 +296,7 @@ pub(super) fn notes(
 ) -> Vec<String> {
     let mut notes = Vec::new();
     for (column, _) in data.outcomes.iter().zip(&outcome.r2).filter(|(_, r2)| **r2 <= 0.0) {
-        notes.push(format!("the outcome model explains nothing of `{}`", column.name));
+        notes.push(format!("the outcome model does not predict `{}`", column.name));
     }
     notes.extend(propensity.and_then(|fit| clipping_note(data, fit, clip)));
     notes
@@ -306,11 +306,11 @@ fn clipping_note(data: &ValidTrainingData<'_>, fit: &PropensityFit, clip: f32) -
     let report = Some(&fit.report).filter(|report| report.clipped_rows > 0)?;
     let own_share = report.clipped_own_rows as f64 / data.n_rows() as f64;
     Some(format!(
-        "propensities were lifted to the floor (`clip` = {clip}) in {} rows ({:.1} %); {} rows ({:.1} %) have a \
-         policy that was lifted: there is little overlap there",
-        report.clipped_rows,
-        100.0 * report.clipped_share,
-        report.clipped_own_rows,
+        "{} ({:.1} %) received a policy whose estimated probability was below the floor (`clip` = {clip}), and {} ({:.1} %) \
+         had some policy below it: there is little overlap there",
+        counted(report.clipped_own_rows, "row", "rows"),
         100.0 * own_share,
+        counted(report.clipped_rows, "row", "rows"),
+        100.0 * report.clipped_share,
     ))
 }
