@@ -130,7 +130,7 @@ def check_aligned(parts: dict[str, Any]) -> None:
             other = indexed[0][0]
             differs = next((i for i, (a, b) in enumerate(zip(index, indexed[0][1])) if a != b), 0)
             raise InputError(
-                f"the index of `{name}` differs from that of `{other}` at row {differs + 1}: "
+                f"the index of `{name}` differs from that of `{other}` at row {differs} (counted from 0): "
                 f"{index[differs]!r} and {indexed[0][1][differs]!r}",
                 "bring the rows into the same order, or give arrays with .to_numpy()",
             )

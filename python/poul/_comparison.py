@@ -151,7 +151,7 @@ def compare(
     seeds
         How many seeds each learner is trained with.
     checkpoint, resume
-        A folder in which every learner's results are left as they are finished; whether to go on from what is there,
+        A folder in which every learner's results are left as they are finished; whether to resume from what is there,
         perhaps with more learners. It is deleted once all are finished.
     roles
         The roles of columns, as in :meth:`Learner.fit`.

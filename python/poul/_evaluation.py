@@ -92,7 +92,7 @@ class Evaluation:
         effect, and by each column asked for: the effect, its standard error, its interval (`lower`, `upper`), the band of
         all comparisons at once (`band_lower`, `band_upper`), p- and q-values, the mean predicted effect and whether it lies outside the band (`outside_band`). In observational
         designs also the rows averaged over (`population`), the share of rows left out for want of overlap
-        (`share_without_overlap`), what the policy's rows are worth (`effective_rows`), and how many times something unobserved
+        (`share_without_overlap`), the policy's effective sample size after weighting (`effective_rows`), and how many times something unobserved
         would have to change the odds of getting the policy for the effect to vanish (`vanishes_at`).
         """
         return give(_poul.averages(json.dumps(self._averages())), self._kind)
@@ -183,6 +183,10 @@ class Evaluation:
         """Writes the metrics file."""
         with open(path, "w", encoding="utf-8", newline="\n") as file:
             file.write(self._text + "\n")
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Writes the page of ``poul evaluate --report``: one HTML file that opens offline."""
+        _poul.write_report(self._text, os.fspath(path))
 
     def table(self) -> list[dict[str, Any]]:
         """The main numbers as rows, ready for ``pandas.DataFrame``."""

@@ -10,6 +10,7 @@ from typing import Any
 from . import _html, _poul
 from ._arguments import checked_names
 from ._errors import NotFittedError
+from ._evaluation import Evaluation
 from ._parameters import Parameters
 from ._policies import Policies, PoliciesLike, Policy, beside, policy_names
 
@@ -18,6 +19,8 @@ class Fitted(Parameters):
     """A learner that may hold a model."""
 
     _model: _poul.Model | None = None
+    #: What was found by the last evaluation.
+    _evaluation: Evaluation | None = None
 
     def _fitted(self) -> _poul.Model:
         if self._model is None:
@@ -124,7 +127,7 @@ class Fitted(Parameters):
         return self._model is not None
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {name: value for name, value in vars(self).items() if name != "_model"}
+        state = {name: value for name, value in vars(self).items() if name not in ("_model", "_evaluation")}
         return {**state, "_model": None if self._model is None else self._model.to_bytes()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

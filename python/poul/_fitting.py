@@ -61,7 +61,7 @@ class Fitting(Fitted):
             A folder in which training leaves what it has done, for work that is long or may be stopped. It is deleted
             once the model is there. Default: none.
         resume
-            Whether to go on from what is in that folder: the model is the one that the fit would have given had it not
+            Whether to resume from what is in that folder: the model is the one that the fit would have given had it not
             been stopped. Data, settings and seed must be the same.
         """
         check_roles(roles, Fitting.fit)
@@ -113,6 +113,7 @@ class Fitting(Fitted):
         strata = None if strata_table is None else take(strata_table)[0]
         with Listener(self.progress, kept) as listener:
             self._model = _poul.fit(frame, to_json(request), listener, set_, baseline, strata, saved)
+        self._evaluation = None
         return self
 
     def _saved(self, warm_start: Fitted | str | os.PathLike[str] | None) -> _poul.Model | None:

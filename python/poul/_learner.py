@@ -9,6 +9,7 @@ from typing import Any, Unpack
 
 from . import _arrays, _poul
 from ._assessment import evaluation_request
+from ._errors import UsageError
 from ._evaluation import Evaluation
 from ._fitting import Fitting
 from ._frames import Kind, take
@@ -31,7 +32,7 @@ class Learner(Fitting, Scoring):
     outcomes
         What happened: one or more columns.
     auxiliary
-        Outcomes that only teach who responds (visits, opens); their effects are not told.
+        Outcomes that only teach who responds (visits, opens); their own effects are not reported.
     control
         The policy that others are compared with. Default: `control`, where there is such a policy.
     treatment, treatment_columns
@@ -48,7 +49,8 @@ class Learner(Fitting, Scoring):
     policies, contexts
         Defaults for :meth:`fit`.
     preset, data_encoder
-        A named set of defaults; how features become numbers: the settings of ``[data.encoder]``.
+        A named set of defaults; how features become numbers: ``max_levels``, ``min_level_rows``, ``heavy_tail`` and
+        ``clip``, the settings of ``[data.encoder]``.
     seed
         The root of all random streams: the same seed gives the same model on any number of threads.
     threads, memory
@@ -211,13 +213,77 @@ class Learner(Fitting, Scoring):
             seed=self.seed if seed is None else seed,
         )
         with Listener(self.progress) as listener:
-            return Evaluation(model.evaluate(frame, to_json(request), listener, set_), kind)
+            self._evaluation = Evaluation(model.evaluate(frame, to_json(request), listener, set_), kind)
+        return self._evaluation
+
+    def report(self, path: str | os.PathLike[str], data: Any = None, T: Any = None, **keywords: Any) -> None:
+        """Writes the page of ``poul evaluate --report``: one HTML file that opens offline.
+
+        The page is about the rows of ``data``, with the other arguments of :meth:`evaluate`; without ``data``, about what
+        :meth:`evaluate` found last.
+        """
+        if data is not None or keywords:
+            self.evaluate(data, T, **keywords)
+        self._fitted()
+        if self._evaluation is None:
+            raise UsageError("there is nothing to report on yet", 'name rows to evaluate: model.report("report.html", test)')
+        self._evaluation.report(path)
+
+    def score(self, data: Any = None, T: Any = None, *, X: Any = None, Y: Any = None, **roles: Any) -> float:
+        """The R-score on rows with treatments and outcomes: what scikit-learn's ``cross_val_score`` and ``GridSearchCV``
+        compare models by.
+
+        The share that the effects explain of what the outcome model leaves of the outcomes: 0 for no differences between
+        policies or rows, negative where the effects are worse than none. The mean over outcomes.
+        """
+        found = self.evaluate(data, T, X=X, Y=Y, draws=0, checks=False, **roles).assigned
+        scores = [own["r_score"] for own in found if own["policies"] == "all" and own["r_score"] is not None]
+        return sum(scores) / len(scores) if scores else float("nan")
 
 
 class Poul(Learner):
     """The method: permutation-invariant orthogonal uplift learning.
 
     Takes the arguments of :class:`Learner`, and its own settings as keywords.
+
+    Parameters
+    ----------
+    embedding, embedding_dim
+        How an action in a context becomes a vector: `additive`, `lookup` or `hierarchical`; the width of these vectors.
+    effect_dim
+        Width of the policy embedding.
+    rho_hidden, rho_skip, layer_norm, lipschitz
+        The policy embedding: width of its hidden layer (0: linear), whether it has a linear part beside that layer, whether
+        the layer is normalised, its largest Lipschitz constant (0: unbounded).
+    hidden, dropout
+        The heterogeneity net: widths of its hidden layers, dropout after each.
+    shared_treatment_net, shared_gain
+        Whether all outcomes share one policy embedding; whether outcomes learn from each other who responds.
+    centring, centring_draws
+        How the policy embedding is centred, and how many policies `sampled` centring draws in a step.
+    loss
+        `squared`, or `logistic` for outcomes that are 0 or 1.
+    members, member_rows
+        Networks that are trained and averaged; the rows of each: `all`, or `half` for intervals of single rows.
+    outcome_model, outcome_hidden, outcome_training
+        The outcome model (`auto` takes what predicts best out of fold), widths of its hidden layers, how it is trained.
+    folds
+        Folds of cross-fitting; 0: by the number of rows.
+    epochs, phases, patience, validation_share
+        Most passes over the rows; training on one population after the other instead; passes without a better validation
+        loss before training ends (0: run all); the share of rows held out for validation.
+    learning_rate, batch_rows, average, clip_norm
+        Step size; rows of a batch (0: by the number of rows); decay of the running average of weights; longest gradient.
+    decay_g, decay_rho, decay_phi, decay_delta, delta_start
+        Weight decay of the heterogeneity net, of the policy embedding, of what actions and contexts share, and of what is
+        particular to an action in a context, with the initial size of the latter.
+    gate_penalty
+        Penalty that drops features along which effects do not differ; 0: none.
+    noise_weights, calibrate
+        Whether rows with a noisier outcome count less; whether predicted differences between rows are shrunk to what
+        held-out rows confirm.
+    clip
+        Smallest propensity of a policy where propensities are estimated.
 
     >>> import poul
     >>> poul.Poul(outcomes="visit", members=3, epochs=20).get_params()["members"]

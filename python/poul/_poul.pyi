@@ -22,6 +22,7 @@ __all__ = [
     "settings",
     "simulate",
     "tune",
+    "write_report",
 ]
 
 class _Listener(Protocol):
@@ -138,6 +139,7 @@ def fit(
 ) -> Model: ...
 def averages(text: str) -> Frame: ...
 def evaluate_columns(frame: Frame, request: str, listener: _Listener) -> str: ...
+def write_report(evaluation: str, path: str) -> None: ...
 def compare(
     frame: Frame,
     request: str,

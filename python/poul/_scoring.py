@@ -32,6 +32,7 @@ class Scoring(Fitted):
         contexts: Mapping[str, float] | str | os.PathLike[str] | None = None,
         allow_unseen: bool = False,
         support: bool = False,
+        wide: bool = False,
         min_rows: int | None = None,
         population: str | None = None,
         id: str | Sequence[str] | None = None,
@@ -40,7 +41,8 @@ class Scoring(Fitted):
         T0: Any = None,
         T1: Any = None,
     ) -> Any:
-        """The effect of policies on each row: the same kind of frame back, one row for each row and policy.
+        """The effect of policies on each row: the same kind of frame back, one row for each row and policy, or one for each
+        row where ``wide``.
 
         ``effect(X, T0=a, T1=b)`` gives an array instead: a number for each row, or one for each outcome.
 
@@ -61,6 +63,8 @@ class Scoring(Fitted):
         support
             Adds the columns `unseen_share`, the share of the comparison on actions that no training row had in that
             context, and `support`, the share of the policy on those with at least ``min_rows`` training rows.
+        wide
+            One row for each row of ``data``, with a column for each outcome and policy: ``effect_<outcome>_<policy>``.
         min_rows
             Training rows from which an action counts as well seen in a context. Default: 100.
         out
@@ -81,6 +85,7 @@ class Scoring(Fitted):
             "interval": interval,
             "allow_unseen": allow_unseen,
             "support": support,
+            "wide": wide,
             "min_rows": min_rows,
             "population": population,
             "id": [id] if isinstance(id, str) else None if id is None else list(id),

@@ -39,7 +39,7 @@ ROLES = (
 
 
 class PoulSettings(TypedDict, total=False):
-    """What can be set of the method: ``[model]``, then ``[training]``. The book's page on fitting says what each is."""
+    """What can be set of the method: ``[model]``, then ``[training]``. :class:`Poul` says what each is."""
 
     embedding: Literal["lookup", "additive", "hierarchical"]
     embedding_dim: int

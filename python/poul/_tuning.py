@@ -118,7 +118,7 @@ def tune(
     validation_share
         Share of the units held out to judge by.
     checkpoint, resume
-        A folder in which trials are left as they are finished; whether to go on from what is there. It is deleted once
+        A folder in which trials are left as they are finished; whether to resume from what is there. It is deleted once
         the search is done.
     seed, threads, memory, progress
         Default: the learner's.

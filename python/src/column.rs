@@ -212,10 +212,10 @@ fn nulls(valid: impl Iterator<Item = bool> + Clone) -> Option<NullBuffer> {
 
 fn mixed(py: Python<'_>, name: &str, first: (Cell, usize), other: (Cell, usize)) -> PyErr {
     let what = format!(
-        "mixes types: row {} is {}, row {} is {}",
-        first.1 + 1,
+        "mixes types: row {} is {}, row {} is {} (counted from 0)",
+        first.1,
         first.0.words(),
-        other.1 + 1,
+        other.1,
         other.0.words()
     );
     let error = Error::input(what).at(format!("column `{name}`"));
@@ -225,7 +225,7 @@ fn mixed(py: Python<'_>, name: &str, first: (Cell, usize), other: (Cell, usize))
 fn strange(py: Python<'_>, name: &str, row: usize, value: &Bound<'_, PyAny>) -> PyErr {
     let kind = value.get_type().name().map_or_else(|_| "object".to_owned(), |name| name.to_string());
     let error = Error::input(format!("is a Python `{kind}`")).at(format!("column `{name}`"));
-    let error = error.at(format!("row {}", row + 1));
+    let error = error.at_row(row);
     raise(
         py,
         &error.hint("columns hold numbers, booleans, text, categories or times; convert it, or exclude it"),

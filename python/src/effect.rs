@@ -24,6 +24,8 @@ pub(crate) struct EffectRequest {
     interval: Option<f64>,
     allow_unseen: bool,
     support: bool,
+    /// One row for each input row, a column for each outcome and policy.
+    wide: bool,
     /// Training rows from which an atom counts as well seen; the certificates' where there is no number.
     min_rows: Option<u64>,
     population: Option<String>,
@@ -63,6 +65,7 @@ pub(crate) fn effect<'py>(
             interval: request.interval,
             unseen_share: (request.allow_unseen || request.support).then_some(answer.unseen_share.as_slice()),
             support: request.support.then_some(shares.as_slice()),
+            wide: request.wide,
         };
         let found = match out {
             Some(path) => table.write(source, &path, progress).map(Found::Written),

@@ -1,9 +1,12 @@
 //! Measuring effects: a model's, or columns that anyone predicted. The library's `assess`, as `poul evaluate` calls it.
 
+use std::path::PathBuf;
+
 use poul::assess::{AssessmentRequest, ValidAssessmentRequest, assess_columns, assess_model, fitted_roles};
 use poul::data::Roles;
 use poul::evaluate::Evaluation;
 use poul::{Error, Result};
+use poul_report::ReportTarget;
 use pyo3::prelude::*;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -39,6 +42,16 @@ pub(crate) fn evaluate_columns(
     work::run(py, settings.threads, listener, |progress| {
         let request = settings.over(&Roles::default())?;
         to_text(&assess_columns(&frame.source, &request, progress)?)
+    })
+}
+
+/// Writes the page of `poul evaluate --report` about an evaluation in JSON.
+#[pyfunction]
+pub(crate) fn write_report(py: Python<'_>, evaluation: &str, path: PathBuf) -> PyResult<()> {
+    guarded(py, || {
+        let evaluation: Evaluation = serde_json::from_str(evaluation)
+            .map_err(|error| Error::other(format!("cannot read the evaluation: {error}")))?;
+        ReportTarget::open(Some(&path))?.write(|| poul_report::of_evaluation(&evaluation))
     })
 }
 

@@ -122,7 +122,7 @@ impl Frame {
         };
         if array.null_count() > 0 {
             let row = (0..array.len()).find(|row| array.is_null(*row)).unwrap_or(0);
-            let error = Error::input("is null as a whole").at(format!("row {}", row + 1));
+            let error = Error::input("is null as a whole").at_row(row);
             return Err(raise(py, &error.hint("leave such rows out, or give null to each column")));
         }
         let schema = Arc::new(Schema::new(fields.clone()));

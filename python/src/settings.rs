@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use poul::data::{Budget, EncoderParams, Roles};
-use poul::effect::Settings;
+use poul::effect::{Settings, wrong_value};
 use poul::model::{LEARNERS, learner};
 use poul::policy::exposure_weights;
 use poul::{Error, Result};
@@ -43,10 +43,23 @@ pub(crate) struct FitSettings {
 pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T> {
     serde_json::from_str(text).map_err(|error| {
         // The place in JSON that nobody wrote says nothing.
-        let what = error.to_string();
-        let what = what.rsplit_once(" at line ").map_or(what.as_str(), |(what, _)| what);
-        Error::usage(what.to_owned()).at("settings").source(error)
+        let said = error.to_string();
+        let said = said.rsplit_once(" at line ").map_or(said.as_str(), |(said, _)| said);
+        let is_value = said.starts_with("invalid ") || said.starts_with("unknown variant");
+        let wrong = match entry_before(text, error.column()).filter(|_| is_value) {
+            Some((name, value)) => wrong_value(name, &value, said),
+            None => Error::usage(said.to_owned()).at("settings"),
+        };
+        wrong.source(error)
     })
+}
+
+/// The last entry that begins before a place in JSON as Python writes it: one line of ASCII.
+fn entry_before(text: &str, column: usize) -> Option<(&str, Value)> {
+    let name_end = text.get(..column)?.rfind("\": ")?;
+    let name = text[..name_end].rsplit('"').next()?;
+    let value = serde_json::Deserializer::from_str(&text[name_end + 3..]).into_iter().next()?.ok()?;
+    Some((name, value))
 }
 
 /// The memory budget asked for.

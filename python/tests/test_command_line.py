@@ -79,6 +79,18 @@ def test_an_evaluation_is_the_same_everywhere(
         assert ours[part] == theirs[part]
 
 
+def test_a_report_is_the_same_everywhere(
+    both: tuple[Path, Path], command_line: str, rides: poul.Simulation, tmp_path
+) -> None:
+    def without_provenance(page: Path) -> str:
+        return page.read_text(encoding="utf-8").partition('<section id="provenance">')[0]
+
+    run(command_line, "evaluate", both[0], rides.test, "--draws", "20", "--report", tmp_path / "theirs.html")
+    ours = poul.load(both[1])
+    ours.report(tmp_path / "ours.html", rides.test, draws=20)
+    assert without_provenance(tmp_path / "ours.html") == without_provenance(tmp_path / "theirs.html")
+
+
 def test_loaded_models_know_their_parameters(both: tuple[Path, Path]) -> None:
     loaded = poul.load(both[0])
     assert isinstance(loaded, poul.Poul)

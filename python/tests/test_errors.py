@@ -31,8 +31,8 @@ def changed(**columns: object) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (changed(x=[1, "a"] * 100), "column `x`: mixes types: row 1 is a number, row 2 is text"),
-        (changed(x=[b"1"] * 200), "column `x`: row 1: is a Python `bytes`"),
+        (changed(x=[1, "a"] * 100), "column `x`: mixes types: row 0 is a number, row 1 is text (counted from 0)"),
+        (changed(x=[b"1"] * 200), "column `x`: row 0 (counted from 0): is a Python `bytes`"),
         (changed(y=np.nan), "outcome"),
         (changed(y="high"), "column `y`: is text, but outcome must be numeric"),
         (frame().rename(columns={"x": "y"}), "two columns are called `y`"),
@@ -40,9 +40,9 @@ def changed(**columns: object) -> pd.DataFrame:
         (changed(policy="control"), "every row has the policy `control`"),
         (changed(y=1.0), "outcome `y`: is 1 in every row"),
         (frame(0), ""),
-        (changed(x=[[1]] * 200), "column `x`: row 1: is a Python `list`"),
-        (changed(x=[True, 1.5] * 100), "column `x`: mixes types: row 1 is true or false, row 2 is a number"),
-        (changed(policy=["control", 1] * 100), "column `policy`: mixes types: row 1 is text, row 2 is a number"),
+        (changed(x=[[1]] * 200), "column `x`: row 0 (counted from 0): is a Python `list`"),
+        (changed(x=[True, 1.5] * 100), "column `x`: mixes types: row 0 is true or false, row 1 is a number (counted from 0)"),
+        (changed(policy=["control", 1] * 100), "column `policy`: mixes types: row 0 is text, row 1 is a number (counted from 0)"),
     ],
 )
 def test_bad_frames_are_value_errors(data: pd.DataFrame, message: str) -> None:
@@ -55,11 +55,11 @@ def test_bad_frames_are_value_errors(data: pd.DataFrame, message: str) -> None:
 def test_nan_outcomes_name_the_row() -> None:
     data = frame()
     data.loc[6, "y"] = np.nan
-    with pytest.raises(poul.InputError, match="row 7"):
+    with pytest.raises(poul.InputError, match=r"row 6 \(counted from 0\)"):
         ridge().fit(data)
-    with pytest.raises(poul.InputError, match="row 7"):
+    with pytest.raises(poul.InputError, match=r"row 6 \(counted from 0\)"):
         poul.Learner("ridge").fit(data["y"].to_numpy(), data["policy"].to_numpy(), X=data[["x"]].to_numpy())
-    with pytest.raises(poul.InputError, match="row 7"):
+    with pytest.raises(poul.InputError, match=r"row 6 \(counted from 0\)"):
         ridge().fit(frame()).evaluate(data)
 
 
@@ -120,8 +120,21 @@ def test_values_out_of_range_are_told_before_rows_are_read() -> None:
         ridge(threads=0).fit(frame())
     with pytest.raises(ValueError, match="amount of memory"):
         ridge(memory="lots").fit(frame())
-    with pytest.raises(ValueError, match="settings"):
-        ridge(seed=-1).fit(frame())
+    for wrong, told in (
+        ({"seed": -1}, "`seed` is -1: must be a whole number of at least 0"),
+        ({"threads": "two"}, '`threads` is "two": must be a whole number of at least 0'),
+        ({"data_encoder": {"max_levels": -3}}, "`max_levels` is -3: must be a whole number of at least 0"),
+        ({"design": "random"}, '`design` is "random": must be one of `randomized`, `stratified`, `observational`'),
+        ({"folds": 1.5}, "`folds` is 1.5: must be a whole number of at least 0"),
+    ):
+        with pytest.raises(ValueError) as caught:
+            ridge(**wrong).fit(frame())
+        assert told in str(caught.value) and "poul.toml" not in str(caught.value)
+    with pytest.raises(ValueError) as caught:
+        poul.Poul(outcomes="y", epochs=-1).fit(frame())
+    assert str(caught.value) == "`epochs` is -1: must be a whole number of at least 0"
+    with pytest.raises(ValueError, match="did you mean `additive`"):
+        poul.Poul(outcomes="y", embedding="aditive").fit(frame())
 
 
 def test_rows_of_arrays_must_agree() -> None:
@@ -129,9 +142,9 @@ def test_rows_of_arrays_must_agree() -> None:
     learner = poul.Learner("ridge")
     with pytest.raises(ValueError, match="`X` has 199 rows, `Y` has 200"):
         learner.fit(data["y"].to_numpy(), data["policy"].to_numpy(), X=data[["x"]].to_numpy()[1:])
-    with pytest.raises(ValueError, match="the index of `T` differs from that of `Y` at row 1"):
+    with pytest.raises(ValueError, match="the index of `T` differs from that of `Y` at row 0 "):
         learner.fit(data["y"], data["policy"][::-1], X=data[["x"]])
-    with pytest.raises(ValueError, match="the index of `X` differs from that of `Y` at row 3"):
+    with pytest.raises(ValueError, match="the index of `X` differs from that of `Y` at row 2 "):
         learner.fit(data["y"], data["policy"].to_numpy(), X=data[["x"]].rename(index={2: 999}))
     with pytest.raises(ValueError, match="the index of `sample_weight` differs"):
         learner.fit(data["y"], data["policy"], X=data[["x"]], sample_weight=data["x"].abs()[::-1])

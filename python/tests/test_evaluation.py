@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import pickle
 import subprocess
 
 import matplotlib
@@ -235,3 +236,17 @@ def test_learners_side_by_side(rides: poul.Simulation) -> None:
         poul.compare(rides.train, ["rigde"], policies=rides.policies, outcomes="gmv")
     with pytest.raises(TypeError, match="exclude each other"):
         poul.compare(rides.train, test=rides.test, test_share=0.2, outcomes="gmv")
+
+
+def test_reports_are_written_of_an_evaluation_or_of_rows(model: poul.Poul, rides: poul.Simulation, tmp_path) -> None:
+    again = pickle.loads(pickle.dumps(model))
+    with pytest.raises(ValueError, match="nothing to report on yet"):
+        again.report(tmp_path / "report.html")
+    again.report(tmp_path / "rows.html", rides.test, draws=0)
+    again.report(tmp_path / "last.html")
+    again.evaluate(rides.test, draws=0).report(tmp_path / "evaluation.html")
+    pages = [(tmp_path / name).read_text(encoding="utf-8") for name in ("rows.html", "last.html", "evaluation.html")]
+    assert pages[0].startswith("<!DOCTYPE html>") and "Policies against control" in pages[0]
+    assert pages[0] == pages[1] == pages[2]
+    with pytest.raises(OSError):
+        again.report(tmp_path / "no" / "report.html")

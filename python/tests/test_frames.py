@@ -198,3 +198,30 @@ def test_handing_over_copies_nothing(kind: str, tmp_path) -> None:
     print(f"{kind}: {megabytes:.1f} MB, {1000 * seconds:.1f} ms for 1,000,000 × 100 float32")
     assert megabytes < 20, "400 MB would be a copy"
     assert seconds < 0.05
+
+
+def test_wide_effects_have_one_row_for_each_row(model: poul.Poul, rides: poul.Simulation) -> None:
+    data = pd.read_parquet(rides.test).iloc[10:40]
+    long = model.effect(data, policy=["T1", "T2"], interval=0.9)
+    wide = model.effect(data, policy=["T1", "T2"], interval=0.9, wide=True)
+    assert wide.index.equals(data.index) and wide.index.is_unique and len(long) == 2 * len(wide)
+    for policy in ("T1", "T2"):
+        own = long[long["policy"] == policy]
+        for name in ("effect_gmv", "lower_gmv", "upper_cost"):
+            np.testing.assert_array_equal(wide[f"{name}_{policy}"], own[name])
+    assert data.assign(**wide[["effect_gmv_T1"]])["effect_gmv_T1"].notna().all()
+
+
+def test_no_rows_have_no_effects(model: poul.Poul, rides: poul.Simulation) -> None:
+    data = pd.read_parquet(rides.test)
+    for empty in (data.iloc[:0], pl.DataFrame(data).head(0), pa.Table.from_pandas(data).slice(0, 0)):
+        for wide in (False, True):
+            found = model.effect(empty, policy="T1", wide=wide)
+            assert len(found) == 0
+    assert model.effect(data.iloc[:0], policy="T1").columns.tolist() == model.effect(data.head(3), policy="T1").columns.tolist()
+
+
+def test_support_counts_atoms_by_the_rows_asked_for(model: poul.Poul, rides: poul.Simulation) -> None:
+    data = pd.read_parquet(rides.test).head(5)
+    few, many = (model.effect(data, policy="T1", support=True, min_rows=n)["support"].iloc[0] for n in (1, 10**9))
+    assert few == 1 and many == 0

@@ -6,8 +6,10 @@ import copy
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.utils import estimator_checks
 from sklearn.utils.validation import check_is_fitted
 
@@ -85,9 +87,37 @@ def test_every_setting_has_one_place(name: str) -> None:
     assert not arguments & (set(tables["model"]) | set(tables["training"]))
 
 
+def test_model_selection_goes_by_the_r_score(rides: poul.Simulation) -> None:
+    data = pd.read_parquet(rides.train).head(900)
+    ridge = poul.Learner("ridge", outcomes="gmv", exclude="cost", control="control", policies=rides.policies)
+    scores = cross_val_score(ridge, data, cv=KFold(3, shuffle=True, random_state=0))
+    assert scores.shape == (3,) and np.isfinite(scores).all() and (scores < 1).all()
+    search = GridSearchCV(ridge, {"folds": [2, 3]}, cv=2).fit(data)
+    assert search.best_params_["folds"] in (2, 3) and np.isfinite(search.best_score_)
+    assert len(search.best_estimator_.effect(data, policy="T1")) == len(data)
+    # Effects that have nothing to do with the outcome explain less.
+    fitted = clone(ridge).fit(data)
+    shuffled = data.assign(gmv=data["gmv"].sample(frac=1, random_state=0).to_numpy())
+    assert fitted.score(data) > clone(ridge).fit(shuffled).score(data)
+    two = clone(ridge).set_params(outcomes=["gmv", "cost"], exclude=None).fit(data)
+    assigned = [own["r_score"] for own in two.evaluate(data, draws=0, checks=False).assigned if own["policies"] == "all"]
+    assert len(assigned) == 2 and two.score(data) == pytest.approx(sum(assigned) / 2)
+
+
 def test_the_stubs_name_every_setting() -> None:
     tables = defaults("poul")
     assert list(PoulSettings.__annotations__) and set(PoulSettings.__annotations__) == {
         *tables["model"],
         *tables["training"],
     }
+
+
+def test_every_setting_is_explained() -> None:
+    explained = {
+        name.strip()
+        for line in (poul.Poul.__doc__ or "").splitlines()
+        if line.startswith("    ") and not line.startswith("     ")
+        for name in line.split(",")
+    }
+    tables = defaults("poul")
+    assert not {*tables["model"], *tables["training"]} - explained

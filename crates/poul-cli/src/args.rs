@@ -96,7 +96,7 @@ pub(crate) struct RoleArgs {
     /// Outcome column (repeatable)
     #[arg(long, value_name = "COL", value_delimiter = ',')]
     pub(crate) outcome: Vec<String>,
-    /// Outcomes that only teach who responds (visits, opens); their effects are not told
+    /// Outcomes that only teach who responds (visits, opens); their own effects are not reported
     #[arg(long, value_name = "COL,…", value_delimiter = ',')]
     pub(crate) auxiliary: Vec<String>,
     /// The policy that others are compared with [default: control]
@@ -322,10 +322,13 @@ pub(crate) enum Policy {
         after_help = "Examples:\n  poul policy show --policies policies.toml\n  poul policy show T2 --policies policies.toml"
     )]
     Show(PolicyShow),
-    /// Which contexts differ between two policies, and how much mass moved
-    #[command(after_help = "Example:\n  poul policy diff T1 T2 --policies policies.toml")]
-    Diff(PolicyPair),
-    /// The distance d_Π between two policies, from 0 (the same mixture) to 2 (nothing shared)
+    /// Which contexts differ between two policies, of one file or of two, and how much mass moved
+    #[command(after_help = "Examples:
+  poul policy diff T1 T2 --policies policies.toml
+  poul policy diff --policies july.toml --with august.toml
+  poul policy diff T2 --policies new.toml --with model.poul")]
+    Diff(PolicyDiff),
+    /// The distance between two policies, from 0 (the same mixture) to 2 (nothing shared)
     #[command(after_help = "Example:\n  poul policy distance T1 T2 --policies policies.toml")]
     Distance(PolicyPair),
     /// The policies closest to one
@@ -352,6 +355,18 @@ pub(crate) struct PolicyPair {
     /// The other
     #[arg(value_name = "B")]
     pub(crate) b: String,
+    #[command(flatten)]
+    pub(crate) file: PolicyFile,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct PolicyDiff {
+    /// Two policies; with --with, one of each file, one that both have, or none for all
+    #[arg(value_name = "POLICY", num_args = 0..=2)]
+    pub(crate) names: Vec<String>,
+    /// Another policy file, or a model, to compare with
+    #[arg(long, value_name = "FILE")]
+    pub(crate) with: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) file: PolicyFile,
 }

@@ -53,15 +53,15 @@ impl Stage {
     fn line(&self) -> String {
         let (done, seconds) = (self.bar.position(), self.start.elapsed().as_secs_f64());
         let rate = done as f64 / seconds.max(1e-9);
-        let mut line = format!("{}: {} ", self.name, crate::number::count(done));
+        let mut line = format!("{}: {} ", self.name, poul_report::number::count(done));
         if let Some(total) = self.bar.length() {
             let left = total.saturating_sub(done) as f64 / rate.max(1e-9);
-            let (total, left) = (crate::number::count(total), crate::number::duration(left));
+            let (total, left) = (poul_report::number::count(total), poul_report::number::duration(left));
             line += &format!("of {total} {}, at most {left} left", self.unit);
         } else {
             line += &self.unit;
         }
-        line += &format!(", {} {}/s", crate::number::rate(rate), self.unit);
+        line += &format!(", {} {}/s", poul_report::number::rate(rate), self.unit);
         if self.remark.is_empty() { line } else { format!("{line}, {}", self.remark) }
     }
 }
@@ -115,7 +115,7 @@ impl Progress for Terminal {
             if let Some(stage) = stage.take() {
                 stage.bar.finish_and_clear();
                 let seconds = stage.start.elapsed().as_secs_f64();
-                let (done, unit) = (crate::number::count(stage.bar.position()), &stage.unit);
+                let (done, unit) = (poul_report::number::count(stage.bar.position()), &stage.unit);
                 let remark = if stage.remark.is_empty() { "" } else { ", " };
                 self.say(format!("{}: {done} {unit} in {seconds:.1} s{remark}{}", stage.name, stage.remark));
             }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use poul::effect::name_beside;
+
 /// Rows of cells under a heading; the first column is set left, all others right.
 pub(crate) struct Table {
     heading: Vec<String>,
@@ -67,10 +69,17 @@ impl fmt::Display for Table {
     }
 }
 
-/// A policy's name, cut where it would push the numbers off the screen: combinations of many columns have names of
-/// hundreds of characters. The JSON has them whole.
+/// More would push the numbers off the screen: combinations of many columns have names of hundreds of characters. The JSON
+/// has them whole.
+const WIDEST: usize = 100;
+
+/// A policy's name, cut to what differs from the policy compared with where it is too long.
+pub(crate) fn shortened_beside(name: &str, against: &str) -> String {
+    name_beside(name, against, WIDEST)
+}
+
+/// A name, cut where it is too long.
 pub(crate) fn shortened(name: &str) -> String {
-    const WIDEST: usize = 100;
     match name.chars().count() > WIDEST {
         true => name.chars().take(WIDEST - 1).chain(['…']).collect(),
         false => name.to_string(),

@@ -140,6 +140,12 @@ impl Error {
         self
     }
 
+    /// Names a row by its number, as the column `row` of effects counts them: from 0.
+    #[must_use]
+    pub fn at_row(self, row: impl fmt::Display) -> Self {
+        self.at(row_name(row))
+    }
+
     /// Says what to do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -202,10 +208,21 @@ impl std::error::Error for Error {
     }
 }
 
+/// What a row is called in messages, from its number as the column `row` of effects counts them.
+///
+/// ```
+/// assert_eq!(poul::row_name(6), "row 6 (counted from 0)");
+/// ```
+pub fn row_name(row: impl fmt::Display) -> String {
+    format!("row {row} (counted from 0)")
+}
+
 /// The member of `known` that `name` was most likely meant to be, if one is close enough.
 pub fn nearest_name<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let lower = name.to_lowercase();
-    let limit = name.chars().count().div_ceil(3);
+    // A name of which nothing is left was not meant: `0` is no slip of the pen for `1`.
+    let n = name.chars().count();
+    let limit = n.div_ceil(3).min(n.saturating_sub(1));
     known
         .iter()
         .map(|candidate| (edit_distance(&lower, &candidate.to_lowercase()), *candidate))
@@ -276,6 +293,8 @@ mod tests {
     fn near_names_are_suggested_and_far_ones_listed() {
         assert_eq!(nearest_name("gvm", &["cost", "gmv"]), Some("gmv"));
         assert_eq!(nearest_name("vgm", &["cost", "gmv"]), None);
+        assert_eq!((nearest_name("0", &["1"]), nearest_name("T9", &["T1"])), (None, Some("T1")));
+        assert_eq!(nearest_name("A", &["a"]), Some("a"));
         assert_eq!(nearest_name("outcom", &["cost", "outcome"]), Some("outcome"));
         let error = Error::missing_column("zzz", ["cost", "gmv"]);
         assert_eq!(error.hint_text(), Some("the columns are `cost`, `gmv`"));

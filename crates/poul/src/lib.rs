@@ -40,9 +40,9 @@ mod tree;
 
 pub use checkpoint::Checkpoint;
 pub use command_line::{command_line, quoted_word};
-pub use error::{Error, Kind, Result, nearest_name};
+pub use error::{Error, Kind, Result, nearest_name, row_name};
 pub use memory::Memory;
 pub use output::AtomicFile;
 pub use progress::{Progress, Silent};
 pub use seed::{Rng, Seed};
-pub use spelling::{plainly, spelled};
+pub use spelling::{counted, plainly, spelled};

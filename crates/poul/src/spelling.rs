@@ -38,6 +38,16 @@ pub fn plainly(text: &str) -> String {
     })
 }
 
+/// `1 row`, `25 rows`.
+///
+/// ```
+/// assert_eq!(poul::counted(1, "row", "rows"), "1 row");
+/// assert_eq!(poul::counted(0, "policy has", "policies have"), "0 policies have");
+/// ```
+pub fn counted(n: usize, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
 const OPEN: char = '‹';
 const CLOSE: char = '›';
 

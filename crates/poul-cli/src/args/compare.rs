@@ -82,7 +82,7 @@ pub(crate) struct Compare {
     /// Folder for results as they are finished [default: beside --json, or poul-compare.partial]
     #[arg(long, value_name = "DIR")]
     pub(crate) work: Option<PathBuf>,
-    /// Go on from what is finished in that folder
+    /// Resume from what is finished in that folder
     #[arg(long)]
     pub(crate) resume: bool,
     /// Assignment probabilities as designed: a table `stratum,policy,probability` [default: shares within strata]
@@ -140,7 +140,7 @@ pub(crate) struct Tune {
     /// Write every trial as JSON to a file, or to stdout with `-` (then no table is printed)
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<String>,
-    /// Go on from what a search that was stopped left in FILE.partial
+    /// Resume a search that was stopped, from what it left in FILE.partial
     #[arg(long)]
     pub(crate) resume: bool,
     /// Assignment probabilities as designed: a table `stratum,policy,probability` [default: shares within strata]

@@ -8,7 +8,7 @@ use super::{NuisanceArgs, PolicyArgs, RoleArgs};
 
 #[derive(ClapArgs)]
 #[command(
-    after_help = "Ctrl-C keeps what is done in model.poul.partial, and so does a crash; --resume goes on from there.
+    after_help = "Ctrl-C keeps what is done in model.poul.partial, and so does a crash; --resume continues from there.
 
 Examples:
   poul fit rides/train.parquet --policies rides/policies.toml --outcome gmv,cost --out model.poul
@@ -39,7 +39,7 @@ pub(crate) struct Fit {
     /// Named set of defaults: paper
     #[arg(long, value_name = "NAME")]
     pub(crate) preset: Option<String>,
-    /// Go on from what a fit that was stopped left in FILE.partial
+    /// Resume a fit that was stopped, from what it left in FILE.partial
     #[arg(long)]
     pub(crate) resume: bool,
     /// Start from a saved model, whose roles and settings are the defaults
@@ -70,12 +70,14 @@ pub(crate) struct Fit {
     after_help = "One row for each input row and policy: the id columns (or `row`, from 0), policy, against,
 effect_<outcome>; with --interval lower_<outcome> and upper_<outcome>; with --support unseen_share,
 the share of the comparison on atoms never seen, and support, that of the policy on atoms seen enough.
+With --wide, one row for each input row: effect_<outcome>_<policy>, and so on.
 
 Examples:
   poul effect model.poul users.parquet --policy T2 --against control --out effects.parquet
   poul effect model.poul users.parquet --policies new.toml --interval 0.9 --out effects.csv
   poul effect model.poul users.csv --policy 'Job=nurse, Gender=female' --out effects.csv
   poul effect model.poul users.parquet --all --support --out effects.parquet
+  poul effect model.poul users.parquet --all --wide --out effects.parquet
   poul effect model.poul --components --interval 0.95 --out components.csv"
 )]
 pub(crate) struct Effect {
@@ -89,7 +91,7 @@ pub(crate) struct Effect {
     pub(crate) out: Option<PathBuf>,
     /// The average effect of switching one context at a time to each action, with intervals of the level of --interval
     /// (0.9 without it): printed, and written to --out
-    #[arg(long, conflicts_with_all = ["data", "policy", "all", "support", "allow_unseen", "population", "id"])]
+    #[arg(long, conflicts_with_all = ["data", "policy", "all", "support", "wide", "allow_unseen", "population", "id"])]
     pub(crate) components: bool,
     /// Policy, or combination of factorial columns (repeatable) [default: those of --policies, or all]
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
@@ -104,6 +106,9 @@ pub(crate) struct Effect {
     /// what sets the row off from it (where the model was fitted with `member_rows = "half"`, its sampling error)
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     pub(crate) interval: Option<f64>,
+    /// One row for each input row, with a column for each outcome and policy: effect_<outcome>_<policy>
+    #[arg(long)]
+    pub(crate) wide: bool,
     /// Print how well the training data support each policy, and add the columns unseen_share and support
     #[arg(long)]
     pub(crate) support: bool,

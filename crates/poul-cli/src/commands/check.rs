@@ -4,14 +4,14 @@ use poul::check::{Level, Params, Profile, profile};
 use poul::data::{Columns, Need, Source};
 use poul::policy::PolicySet;
 use poul::{Error, Progress, Result};
+use poul_report::number::{count, counted, percent, significant};
 
 use crate::args::{Check, Common};
 use crate::commands::{JsonTarget, about_data};
-use crate::number::{count, percent, significant};
 use crate::progress::Terminal;
 use crate::settings::DataSettings;
 use crate::spelling::flag;
-use crate::table::{Table, shortened};
+use crate::table::{Table, shortened, shortened_beside};
 
 pub(crate) fn run(args: &Check, common: &Common, terminal: &Terminal) -> Result<()> {
     let mut settings = DataSettings::load(&args.roles, &args.policy)?;
@@ -77,7 +77,7 @@ pub(crate) fn summary(profile: &Profile) -> String {
     let features: Vec<String> = profile.features.iter().map(|(name, n)| kind(name, *n)).collect();
     text.push_str(&format!("{} rows", count(profile.rows)));
     if profile.units != profile.rows {
-        text.push_str(&format!(" in {} clusters", count(profile.units)));
+        text.push_str(&format!(" in {}", counted(profile.units as usize, "cluster", "clusters")));
     }
     text.push_str(&format!(
         ", features: {} ({} encoded columns)\n\n",
@@ -122,10 +122,14 @@ fn arms(profile: &Profile) -> String {
     arms.sort_by(|a, b| b.rows.cmp(&a.rows).then_with(|| a.policy.cmp(&b.policy)));
     let means = profile.outcomes.iter().map(|outcome| format!("mean {}", outcome.outcome));
     let mut table = Table::new(["policy", "rows", "share", "declared"]).with(means);
+    let against = profile.control.as_deref().unwrap_or_default();
     for arm in arms.iter().take(SHOWN) {
         let control = profile.control.as_ref() == Some(&arm.policy);
         let cells = [
-            if control { format!("{} *", shortened(&arm.policy)) } else { shortened(&arm.policy) },
+            match control {
+                true => format!("{} *", shortened(&arm.policy)),
+                false => shortened_beside(&arm.policy, against),
+            },
             count(arm.rows),
             percent(arm.share),
             arm.declared.map_or_else(|| "–".to_string(), percent),
@@ -133,7 +137,11 @@ fn arms(profile: &Profile) -> String {
         table.row_with(cells, arm.outcome_means.iter().map(|mean| significant(*mean)));
     }
     let more = arms.len().saturating_sub(SHOWN);
-    let rest = if more > 0 { format!("and {} more policies\n", count(more as u64)) } else { String::new() };
+    let rest = if more > 0 {
+        format!("and {}\n", counted(more, "more policy", "more policies"))
+    } else {
+        String::new()
+    };
     let star = if profile.control.is_some() { "* control\n" } else { "" };
     format!("{table}{rest}{star}\n")
 }
@@ -152,7 +160,7 @@ fn balance(profile: &Profile) -> String {
     for imbalance in profile.imbalances.iter().take(5) {
         table.row([
             imbalance.column.clone(),
-            shortened(&imbalance.group),
+            shortened_beside(&imbalance.group, profile.control.as_deref().unwrap_or_default()),
             format!("{:+.3}", imbalance.difference),
         ]);
     }
@@ -175,7 +183,7 @@ fn atoms(profile: &Profile) -> String {
             percent(atom.share),
         ]);
     }
-    format!("{} atoms\n{table}\n", profile.atoms.len())
+    format!("{}\n{table}\n", counted(profile.atoms.len(), "atom", "atoms"))
 }
 
 fn findings(profile: &Profile) -> String {

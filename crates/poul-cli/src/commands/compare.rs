@@ -17,6 +17,7 @@ use poul::evaluate::Bootstrap;
 use poul::model::{CheckpointPlan, DEFAULT_LEARNER, LEARNERS, learner};
 use poul::policy::PolicySet;
 use poul::{AtomicFile, Checkpoint, Error, Kind, Progress, Result, Seed};
+use poul_report::ReportTarget;
 
 use self::settings::CompareSettings;
 use self::split::{TestPart, TestTable};
@@ -24,7 +25,6 @@ use crate::args::{Common, Compare};
 use crate::commands::{JsonTarget, about_data, check, without_outputs};
 use crate::interrupt;
 use crate::progress::Terminal;
-use crate::report::{self, ReportTarget};
 use crate::settings::{DataSettings, budget, of_learner};
 
 pub(crate) fn run(args: &Compare, typed: &[String], common: &Common, terminal: &Terminal) -> Result<()> {
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Compare, typed: &[String], common: &Common, terminal: &
             write(file, &text)?;
         }
     }
-    page.write(|| report::of_comparison(&comparison, &poul::command_line(&without_outputs(typed))))?;
+    page.write(|| poul_report::of_comparison(&comparison, &poul::command_line(&without_outputs(typed))))?;
     json.write(&comparison, || summary::of(&comparison))?;
     match comparison.failures.first() {
         None => {
@@ -173,7 +173,7 @@ pub(super) fn tell_checkpoint(folder: &Path, resume: bool, terminal: &Terminal) 
     let shown = folder.display();
     match (Checkpoint::exists(folder), resume) {
         (true, false) => terminal.warn(&format!(
-            "{shown} is left from work that was stopped; this work starts afresh and replaces it, --resume goes on from it"
+            "{shown} is left from work that was stopped; this work starts afresh and replaces it, --resume continues it"
         )),
         (false, true) => terminal.warn(&format!("there is nothing in {shown}: starting from the beginning")),
         _ => {}
@@ -183,13 +183,13 @@ pub(super) fn tell_checkpoint(folder: &Path, resume: bool, terminal: &Terminal) 
 /// Somebody pressed Ctrl-C: what was kept, and the command that goes on.
 pub(super) fn stopped(folder: &Path) -> Error {
     if !Checkpoint::exists(folder) {
-        return Error::cancelled().hint("nothing was finished: there is nothing to go on from");
+        return Error::cancelled().hint("nothing was finished: there is nothing to resume");
     }
     let mut words: Vec<String> = std::env::args().skip(1).map(|word| poul::quoted_word(&word)).collect();
     if !words.iter().any(|word| word == "--resume") {
         words.push("--resume".to_owned());
     }
-    Error::cancelled().file(folder).hint(format!("go on with: poul {}", words.join(" ")))
+    Error::cancelled().file(folder).hint(format!("resume with: poul {}", words.join(" ")))
 }
 
 fn work_folder(json: Option<&str>) -> PathBuf {

@@ -7,10 +7,10 @@ use poul::effect::{EffectTable, Question};
 use poul::model::{Answer, Model};
 use poul::policy::PolicySet;
 use poul::{Progress, Result};
+use poul_report::number::{count, optional, percent};
 
 use crate::args::{Effect, PolicyArgs};
 use crate::commands::{about_data, print};
-use crate::number::{count, optional, percent};
 use crate::progress::Terminal;
 use crate::settings::PolicySource;
 use crate::table::Table;
@@ -43,6 +43,7 @@ pub(crate) fn run(args: &Effect, terminal: &Terminal) -> Result<()> {
         interval: args.interval,
         unseen_share: (args.allow_unseen || args.support).then_some(answer.unseen_share.as_slice()),
         support: args.support.then_some(shares.as_slice()),
+        wide: args.wide,
     };
     let n_rows = table.write(&source, out, terminal)?;
     let (out, against) = (out.display(), answer.against());

@@ -11,14 +11,13 @@ use poul::assess::{AssessmentRequest, assess_columns, assess_model, fitted_roles
 use poul::data::{Roles, Source};
 use poul::model::Model;
 use poul::{Error, Result, command_line};
+use poul_report::ReportTarget;
 
-pub(crate) use self::assigned::policies_name;
 use self::specs::{cost_pair, effect_columns};
 use self::summary::summary;
 use crate::args::{Common, Evaluate, PolicyArgs};
 use crate::commands::{JsonTarget, effect, without_outputs};
 use crate::progress::Terminal;
-use crate::report::{self, ReportTarget};
 use crate::settings::{DataSettings, budget};
 
 pub(crate) fn run(args: &Evaluate, typed: &[String], common: &Common, terminal: &Terminal) -> Result<()> {
@@ -102,7 +101,7 @@ impl Targets {
     }
 
     fn write(self, evaluation: &poul::evaluate::Evaluation) -> Result<()> {
-        self.page.write(|| report::of_evaluation(evaluation))?;
+        self.page.write(|| poul_report::of_evaluation(evaluation))?;
         self.json.write(evaluation, || summary(evaluation))
     }
 }

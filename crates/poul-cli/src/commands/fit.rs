@@ -7,11 +7,11 @@ use poul::effect::{Question, Settings};
 use poul::model::{CheckpointPlan, DEFAULT_LEARNER, FitRequest, Model, learner};
 use poul::policy::PolicySet;
 use poul::{Checkpoint, Error, Kind, Progress, Result};
+use poul_report::number::{count, counted};
 
 use crate::args::{Common, Fit};
 use crate::commands::{about_data, check, without_outputs};
 use crate::interrupt;
-use crate::number::count;
 use crate::progress::Terminal;
 use crate::settings::{self, DataSettings};
 
@@ -105,7 +105,7 @@ fn tell_checkpoint(args: &Fit, folder: &Path, terminal: &Terminal) {
     let shown = folder.display();
     match (Checkpoint::exists(folder), args.resume) {
         (true, false) => terminal.warn(&format!(
-            "{shown} is left from a fit that was stopped; this fit starts afresh and replaces it, --resume goes on from it"
+            "{shown} is left from a fit that was stopped; this fit starts afresh and replaces it, --resume continues it"
         )),
         (false, true) => terminal.warn(&format!("there is no checkpoint {shown}: starting from the beginning")),
         _ => {}
@@ -115,13 +115,13 @@ fn tell_checkpoint(args: &Fit, folder: &Path, terminal: &Terminal) {
 /// Somebody pressed Ctrl-C: what was kept, and the command that goes on.
 fn stopped(folder: &Path) -> Error {
     if !Checkpoint::exists(folder) {
-        return Error::cancelled().hint("training had not begun: there is nothing to go on from");
+        return Error::cancelled().hint("training had not begun: there is nothing to resume");
     }
     let mut words: Vec<String> = std::env::args().skip(1).map(|word| poul::quoted_word(&word)).collect();
     if !words.iter().any(|word| word == "--resume") {
         words.push("--resume".to_owned());
     }
-    Error::cancelled().file(folder).hint(format!("go on with: poul {}", words.join(" ")))
+    Error::cancelled().file(folder).hint(format!("resume with: poul {}", words.join(" ")))
 }
 
 fn describe(model: &Model, args: &Fit, terminal: &Terminal) {
@@ -129,7 +129,12 @@ fn describe(model: &Model, args: &Fit, terminal: &Terminal) {
     let rows = manifest.policy_rows.iter().sum();
     let run = manifest.policy_rows.iter().filter(|rows| **rows > 0).count();
     let (out, data) = (args.out.display(), &args.data);
-    terminal.say(format!("{}: {} rows, {run} policies; wrote {out}", manifest.learner, count(rows)));
+    terminal.say(format!(
+        "{}: {} rows, {}; wrote {out}",
+        manifest.learner,
+        count(rows),
+        counted(run, "policy", "policies")
+    ));
     terminal.say(format!("next: poul effect {out} {data} --out effects.parquet, or poul show {out}"));
 }
 

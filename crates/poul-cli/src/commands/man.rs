@@ -5,9 +5,9 @@ use std::path::Path;
 
 use clap::{Command, CommandFactory};
 use poul::{AtomicFile, Error, Kind, Result};
+use poul_report::number::count;
 
 use crate::args::{Args, Man};
-use crate::number::count;
 use crate::progress::Terminal;
 
 pub(crate) fn run(args: &Man, terminal: &Terminal) -> Result<()> {

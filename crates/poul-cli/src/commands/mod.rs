@@ -16,8 +16,6 @@ mod tune;
 
 use poul::{Error, Result};
 
-pub(crate) use self::evaluate::policies_name;
-
 use crate::args::{Args, Command, Common};
 use crate::progress::Terminal;
 use crate::settings;

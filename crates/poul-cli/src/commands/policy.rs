@@ -1,14 +1,18 @@
 //! `poul policy`: look at policy files.
 
 mod certify;
+mod diff;
 
-use poul::Result;
+use std::path::Path;
+
+use poul::model::Model;
 use poul::policy::PolicySet;
+use poul::{Progress, Result};
+use poul_report::number::{counted, percent, significant};
 use serde_json::json;
 
 use crate::args::{Policy, PolicyFile, PolicyNearest, PolicyPair, PolicyShow};
 use crate::commands::{print, print_json};
-use crate::number::{percent, significant};
 use crate::progress::Terminal;
 use crate::settings::PolicySource;
 use crate::table::Table;
@@ -16,15 +20,34 @@ use crate::table::Table;
 pub(crate) fn run(command: &Policy, terminal: &Terminal) -> Result<()> {
     match command {
         Policy::Show(args) => show(args),
-        Policy::Diff(args) => diff(args),
-        Policy::Distance(args) => distance(args),
-        Policy::Nearest(args) => nearest(args),
+        Policy::Diff(args) => diff::run(args, terminal),
+        Policy::Distance(args) => distance(args, terminal),
+        Policy::Nearest(args) => nearest(args, terminal),
         Policy::Certify(args) => certify::run(args, terminal),
     }
 }
 
+/// The policies of a file, or those of a model.
 fn read(file: &PolicyFile) -> Result<PolicySet> {
-    PolicySource::from_args(&file.policy).require()
+    match &file.policy.policies {
+        Some(path) if is_model(path) => Ok(Model::load(path)?.manifest().policies.clone()),
+        _ => PolicySource::from_args(&file.policy).require(),
+    }
+}
+
+fn is_model(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "poul")
+}
+
+/// As [`read`]; distances depend on the weights of contexts, so that it is told where there are none.
+fn read_weighted(file: &PolicyFile, terminal: &Terminal) -> Result<PolicySet> {
+    let set = read(file)?;
+    let weights = set.weights();
+    if weights.len() > 1 && weights.iter().all(|weight| (weight - weights[0]).abs() < 1e-12) {
+        let hint = "name weights under [contexts], or with --contexts FILE, where some are met more often";
+        terminal.warn(&format!("the {} contexts have equal weights; {hint}", weights.len()));
+    }
+    Ok(set)
 }
 
 /// The policy called `name`, or an error that says where it was looked for.
@@ -63,9 +86,7 @@ fn show(args: &PolicyShow) -> Result<()> {
             "policies": policies, "aliases": aliases,
         }));
     }
-    let counts = [set.len(), set.contexts().len(), set.actions().len(), set.atoms().len()];
-    let [policies, contexts, actions, atoms] = counts;
-    print(format!("{policies} policies over {contexts} contexts and {actions} actions ({atoms} atoms)\n"))?;
+    print(format!("{} over {}\n", counted(set.len(), "policy", "policies"), extent(&set)))?;
     let mut table = Table::new(["policy", "context", "weight", "actions"]).left(2);
     for policy in chosen {
         for (context, actions) in by_context(&set, policy) {
@@ -80,7 +101,17 @@ fn show(args: &PolicyShow) -> Result<()> {
     Ok(())
 }
 
-/// Π_t(·|s) of every context.
+/// `2 contexts and 2 actions (4 atoms)`.
+pub(crate) fn extent(set: &PolicySet) -> String {
+    format!(
+        "{} and {} ({})",
+        counted(set.contexts().len(), "context", "contexts"),
+        counted(set.actions().len(), "action", "actions"),
+        counted(set.atoms().len(), "atom", "atoms"),
+    )
+}
+
+/// What a policy does in every context.
 fn by_context(set: &PolicySet, policy: usize) -> Vec<(&str, Vec<(&str, f64)>)> {
     let mut contexts: Vec<(&str, Vec<(&str, f64)>)> = Vec::new();
     for (&atom, &probability) in set.mixture(policy).atoms.iter().zip(set.conditional(policy)) {
@@ -107,33 +138,8 @@ fn distribution<S: AsRef<str>>(actions: &[(S, f64)]) -> String {
     }
 }
 
-fn diff(args: &PolicyPair) -> Result<()> {
-    let set = read(&args.file)?;
-    let diff = set.diff(find(&set, &args.a, &args.file)?, find(&set, &args.b, &args.file)?);
-    if args.file.json {
-        return print_json(&json!({ "from": args.a, "to": args.b, "diff": diff }));
-    }
-    if diff.contexts.is_empty() {
-        return print(format!("{} and {} are the same mixture\n", args.a, args.b));
-    }
-    let mut table = Table::new(["context", "weight", &args.a, &args.b, "mass moved"]);
-    for change in &diff.contexts {
-        table.row([
-            change.context.clone(),
-            percent(change.weight),
-            distribution(&change.from),
-            distribution(&change.to),
-            percent(change.mass_moved),
-        ]);
-    }
-    print(table.to_string())?;
-    let (n, distance) = (diff.contexts.len(), significant(diff.distance));
-    let contexts = if n == 1 { "context differs" } else { "contexts differ" };
-    print(format!("{n} {contexts}; {} of the mass moved; distance {distance}\n", percent(diff.mass_moved)))
-}
-
-fn distance(args: &PolicyPair) -> Result<()> {
-    let set = read(&args.file)?;
+fn distance(args: &PolicyPair, terminal: &Terminal) -> Result<()> {
+    let set = read_weighted(&args.file, terminal)?;
     let distance = set.distance(find(&set, &args.a, &args.file)?, find(&set, &args.b, &args.file)?);
     match args.file.json {
         true => print_json(&json!({ "a": args.a, "b": args.b, "distance": distance })),
@@ -141,8 +147,8 @@ fn distance(args: &PolicyPair) -> Result<()> {
     }
 }
 
-fn nearest(args: &PolicyNearest) -> Result<()> {
-    let set = read(&args.file)?;
+fn nearest(args: &PolicyNearest, terminal: &Terminal) -> Result<()> {
+    let set = read_weighted(&args.file, terminal)?;
     let found = set.nearest(find(&set, &args.name, &args.file)?, args.count);
     if args.file.json {
         let nearest: Vec<_> =

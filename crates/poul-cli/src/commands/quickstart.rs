@@ -11,12 +11,12 @@ use poul::data::{Labels, Need, Roles, RowReader, Source};
 use poul::evaluate::{Bootstrap, Effects, Evaluation, Outcome, Params, Scored};
 use poul::policy::{Assigner, PolicySet};
 use poul::{Error, Result, Seed, Silent};
+use poul_report::number::optional;
 use rand::RngExt;
 use serde_json::Value;
 
 use crate::args::{Args, Common, DEFAULT_SEED, Quickstart};
 use crate::commands::{dispatch, print};
-use crate::number::optional;
 use crate::progress::Terminal;
 use crate::table::Table;
 

@@ -6,12 +6,12 @@ use poul::learner::{ChosenNuisances, Geometry};
 use poul::model::{DataUse, Manifest, Model};
 use poul::nuisance::{ChoiceLoss, NuisanceChoice};
 use poul::stack::StackSummary;
+use poul_report::number::{count, counted, optional, percent, significant};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::args::Show;
 use crate::commands::{print, print_json};
-use crate::number::{count, optional, percent, significant};
 use crate::table::Table;
 
 pub(crate) fn run(args: &Show) -> Result<()> {
@@ -81,15 +81,12 @@ fn summary(manifest: &Manifest) -> String {
 fn policies(manifest: &Manifest) -> String {
     let policies = &manifest.policies;
     let run = manifest.policy_rows.iter().filter(|rows| **rows > 0).count();
-    let [n, contexts, actions, atoms] =
-        [policies.len(), policies.contexts().len(), policies.actions().len(), policies.atoms().len()];
     let mut table = Table::new(["policy", "training rows"]);
     for (name, rows) in policies.names().iter().zip(&manifest.policy_rows) {
         table.row([name.clone(), count(*rows)]);
     }
-    format!(
-        "{n} policies ({run} run) over {contexts} contexts and {actions} actions ({atoms} atoms)\n{table}"
-    )
+    let n = counted(policies.len(), "policy", "policies");
+    format!("{n} ({run} run) over {}\n{table}", super::policy::extent(policies))
 }
 
 /// Which models of outcomes and of the propensity were chosen; nothing where they were not left to choose.
@@ -162,7 +159,8 @@ fn geometry(model: &Value) -> Option<String> {
     let bound = range(members.iter().map(|own| own.embedding_bound).collect());
     let axes = axes.join(", ");
     Some(format!(
-        "\naxes of h  {axes} of the variance of effects\nL_ρ        {lipschitz}\nB_φ        {bound}\n"
+        "\npolicy embedding\n  axes                   {axes} of the variance of effects\n  Lipschitz constant     {lipschitz}\n  \
+         largest action vector  {bound}\n"
     ))
 }
 

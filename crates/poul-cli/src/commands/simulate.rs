@@ -2,9 +2,9 @@
 
 use poul::Result;
 use poul::simulate::{Simulation, Summary};
+use poul_report::number::count;
 
 use crate::args::{Common, Simulate};
-use crate::number::count;
 use crate::progress::Terminal;
 
 pub(crate) fn run(args: &Simulate, common: &Common, terminal: &Terminal) -> Result<()> {

@@ -8,11 +8,11 @@ use poul::effect::Settings;
 use poul::model::{CheckpointPlan, DEFAULT_LEARNER, Learner, learner};
 use poul::tune::{Halving, Resource, Search, Space, TuneRequest, Tuning, default_space, preset, tune};
 use poul::{AtomicFile, Checkpoint, Kind, Progress, Result};
+use poul_report::number::{count, percent};
 
 use crate::args::{Common, ResourceKind, SearchKind, Tune};
 use crate::commands::{JsonTarget, about_data, check, compare};
 use crate::interrupt;
-use crate::number::{count, percent};
 use crate::progress::Terminal;
 use crate::settings::{DataSettings, budget, file_learner, of_learner};
 use crate::table::Table;

@@ -253,13 +253,13 @@ fn clipping_is_set_counted_and_shown() {
         assert_eq!(run.code, Some(0), "{}", run.transcript());
         run.stderr
     };
-    assert!(fit("wide.poul", &["--clip", "0.2"]).contains("warning: propensities were lifted to the floor"));
+    assert!(fit("wide.poul", &["--clip", "0.2"]).contains("estimated probability was below the floor"));
     let shown = folder.succeeds(&["show", "wide.poul"]);
     assert!(shown.contains("\nclip = 0.2"), "{shown}");
-    let note = shown.lines().find(|line| line.starts_with("note: propensities were lifted")).expect("a note");
+    let note = shown.lines().find(|line| line.contains("below the floor (`clip`")).expect("a note");
     assert!(note.contains("(`clip` = 0.2) in ") && note.contains(" %); "), "{note}");
-    assert!(!fit("none.poul", &["--clip", "0"]).contains("lifted"));
-    assert!(!folder.succeeds(&["show", "none.poul"]).contains("lifted"));
+    assert!(!fit("none.poul", &["--clip", "0"]).contains("below the floor"));
+    assert!(!folder.succeeds(&["show", "none.poul"]).contains("below the floor"));
     folder.fails("clip_range", 2, &[&start[..], &["m.poul", "--clip", "0.5"]].concat());
 }
 
@@ -311,7 +311,7 @@ fn categories_that_training_never_saw_are_counted() {
     folder.write("new.csv", "city,age\nRome,30\nParis,31\nOslo,51\nKyiv,20\n");
     let run = folder.run(&["effect", "c.poul", "new.csv", "--policy", "T1", "--out", "e.csv"]);
     assert_eq!(run.code, Some(0), "{}", run.transcript());
-    let warning = "warning: column `city`: 2 of 4 rows (50.0 %) have a category that training never saw";
+    let warning = "warning: column `city`: 2 of 4 rows (50.0 %) have a value that training never saw";
     assert!(run.stderr.contains(warning), "{}", run.transcript());
     let run = folder.run(&["effect", "c.poul", "data.csv", "--policy", "T1", "--out", "e.csv"]);
     assert!(!run.stderr.contains("warning"), "{}", run.transcript());

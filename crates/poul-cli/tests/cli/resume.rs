@@ -87,7 +87,7 @@ fn ctrl_c_keeps_what_is_done_and_says_how_to_go_on() {
     let command = fit("m.poul", &["--resume"])
         .join(" ")
         .replace("tau*,truth,household,w,cost", "'tau*,truth,household,w,cost'");
-    assert!(stderr.contains(&format!("hint: go on with: poul {command}\n")), "{stderr}");
+    assert!(stderr.contains(&format!("hint: resume with: poul {command}\n")), "{stderr}");
     let other = folder.run(&fit("m.poul", &["--resume", "--seed", "1"]));
     assert_eq!(other.code, Some(2));
     assert!(other.stderr.contains("another fit: seed (3407 there, 1 here)"), "{}", other.stderr);

@@ -6,7 +6,7 @@ use crate::effect::{Asked, Question, Scorer};
 use crate::evaluate::arms_are_thin;
 use crate::model::{Answer, Model};
 use crate::policy::{Assigner, PolicySet};
-use crate::{Error, Progress, Result};
+use crate::{Error, Progress, Result, counted};
 
 /// Rows of a policy without which nothing can be measured.
 const FEWEST_ROWS: u64 = 2;
@@ -81,10 +81,14 @@ fn comparable(
                 format!("{why}: policies are measured together, each row by its own policy")
             }
             (_, true) => format!(
-                "{n} of {} policies have fewer than {fewest} rows: they are measured together, each row by its own policy",
-                in_data.len()
+                "{n} of {} {} fewer than {fewest} rows: they are measured together, each row by its own policy",
+                counted(in_data.len(), "policy", "policies"),
+                if n == 1 { "has" } else { "have" }
             ),
-            _ => format!("left out: {n} of {} policies have a single row", in_data.len()),
+            _ => format!(
+                "left out: {n} of {}, with a single row",
+                counted(in_data.len(), "policy", "policies")
+            ),
         });
     }
     let mut chosen = Vec::with_capacity(enough.len());

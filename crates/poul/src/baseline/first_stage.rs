@@ -11,7 +11,7 @@ use super::treatments::{Tier, Treatments};
 use crate::effect::ValidTrainingData;
 use crate::net::{RowSource, predict};
 use crate::nuisance::{FirstStage, Folds, Propensity, SomeRows};
-use crate::{Progress, Result, Seed};
+use crate::{Progress, Result, Seed, counted};
 
 /// What a rival needs of a first stage.
 #[derive(Default)]
@@ -119,8 +119,8 @@ impl ArmPropensity {
         (n_low > 0).then(|| {
             let share = 100.0 * n_low as f64 / data.n_rows() as f64;
             format!(
-                "the propensity of their own policy was lifted to the floor (`clip` = {clip}) in {n_low} rows \
-                 ({share:.1} %)"
+                "{} ({share:.1} %) received a policy whose estimated probability was below the floor (`clip` = {clip})",
+                counted(n_low, "row", "rows")
             )
         })
     }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::treatments::Tier;
+use crate::effect::{unknown_setting, wrong_value};
 use crate::net::{AdamParams, Schedule};
 use crate::{Error, Result};
 
@@ -150,20 +151,20 @@ pub(super) fn read_table<T: Default + Serialize + DeserializeOwned>(
     table: &str,
     entries: &Map<String, Value>,
 ) -> Result<T> {
-    let wrong = |what: String| {
-        let error = Error::usage(what).at(format!("[{table}]"));
-        error.hint(format!("correct the entry under `[{table}]` in poul.toml, or the flag of that name"))
-    };
-    let defaults = serde_json::to_value(T::default()).map_err(|error| wrong(error.to_string()))?;
+    let wrong = |error: serde_json::Error| Error::usage(error.to_string()).at(format!("[{table}]"));
+    let defaults = serde_json::to_value(T::default()).map_err(wrong)?;
     let known: Vec<&str> = defaults.as_object().into_iter().flat_map(Map::keys).map(String::as_str).collect();
     if let Some(name) = entries.keys().find(|name| !known.contains(&name.as_str())) {
-        let expected = match known.as_slice() {
-            [] => "there are none".to_owned(),
-            known => format!("expected one of `{}`", known.join("`, `")),
-        };
-        return Err(wrong(format!("unknown field `{name}`, {expected}")));
+        return Err(unknown_setting(table, name, &known));
     }
-    serde_json::from_value(Value::Object(entries.clone())).map_err(|error| wrong(error.to_string()))
+    // Each on its own first: the error about a whole table does not say which entry it is about.
+    for (name, value) in entries {
+        let entry = Map::from_iter([(name.clone(), value.clone())]);
+        if let Err(error) = serde_json::from_value::<T>(Value::Object(entry)) {
+            return Err(wrong_value(name, value, &error.to_string()));
+        }
+    }
+    serde_json::from_value(Value::Object(entries.clone())).map_err(wrong)
 }
 
 /// A setting's name, whether it is in range, and the range.

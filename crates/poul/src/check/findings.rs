@@ -4,7 +4,7 @@ use serde::{Serialize, Serializer};
 
 use super::{Leak, Profile, Units};
 use crate::data::{Columns, Design};
-use crate::{plainly, spelled};
+use crate::{counted, plainly, spelled};
 
 /// One thing to look at.
 #[derive(Clone, Debug, Serialize)]
@@ -169,9 +169,10 @@ fn policies_and_atoms(profile: &Profile, list: &mut List) {
         list.add(
             Level::Note,
             format!(
-                "{} of {} policies have fewer than {FEW_ROWS} rows: {}",
+                "{} of {} {} fewer than {FEW_ROWS} rows: {}",
                 few.len(),
-                profile.arms.len(),
+                counted(profile.arms.len(), "policy", "policies"),
+                if few.len() == 1 { "has" } else { "have" },
                 listed(&few)
             ),
             "their effects rest on the atoms they share with other policies",
@@ -181,8 +182,8 @@ fn policies_and_atoms(profile: &Profile, list: &mut List) {
         list.add(
             Level::Note,
             format!(
-                "{} defined policies have no row: {}",
-                profile.unused_policies.len(),
+                "{} no row: {}",
+                counted(profile.unused_policies.len(), "defined policy has", "defined policies have"),
                 listed(&profile.unused_policies)
             ),
             "they can still be scored where their atoms are covered",
@@ -197,7 +198,11 @@ fn policies_and_atoms(profile: &Profile, list: &mut List) {
     if !uncovered.is_empty() {
         list.add(
             Level::Warning,
-            format!("{} atoms were never run: {}", uncovered.len(), listed(&uncovered)),
+            format!(
+                "{} never run: {}",
+                counted(uncovered.len(), "atom was", "atoms were"),
+                listed(&uncovered)
+            ),
             "policies that carry them are scored by extrapolation",
         );
     }
@@ -220,8 +225,10 @@ fn policies_and_atoms(profile: &Profile, list: &mut List) {
 fn clusters_and_strata(profile: &Profile, units: &Units, list: &mut List) {
     if units.split_clusters > 0 {
         let what = format!(
-            "{} of {} clusters have rows under different policies",
-            units.split_clusters, units.n_clusters
+            "{} of {} clusters {} rows under different policies",
+            units.split_clusters,
+            units.n_clusters,
+            if units.split_clusters == 1 { "has" } else { "have" }
         );
         match units.assigned_by_cluster() {
             true => list.add(
@@ -241,7 +248,11 @@ fn clusters_and_strata(profile: &Profile, units: &Units, list: &mut List) {
             profile.empty_cells.iter().map(|(stratum, policy)| format!("{policy} in {stratum}")).collect();
         list.add(
             Level::Warning,
-            format!("{} policies are missing from a stratum: {}", cells.len(), listed(&cells)),
+            format!(
+                "{} missing from a stratum: {}",
+                counted(cells.len(), "policy is", "policies are"),
+                listed(&cells)
+            ),
             "there is no overlap there: effects in those strata rest on other policies",
         );
     }

@@ -9,7 +9,7 @@ use crate::effect::{EffectModel, Support};
 use crate::evaluate::{Effects, Metric, Outcome, Readings, Scored, ValidParams, arms_are_thin, readings};
 use crate::nuisance::SomeRows;
 use crate::policy::PolicySet;
-use crate::{Error, Progress, Result, Seed};
+use crate::{Error, Progress, Result, Seed, counted};
 
 /// Pairs of row and policy scored together, about.
 const BLOCK_PAIRS: usize = 1 << 19;
@@ -296,9 +296,12 @@ fn targets(
     match n_few {
         0 => {}
         n if fewest > FEWEST_ROWS => {
-            notes.push(format!("{n} policies have fewer than {fewest} test rows: these {together}"));
+            let policies = counted(n, "policy has", "policies have");
+            notes.push(format!("{policies} fewer than {fewest} test rows: these {together}"));
         }
-        n => notes.push(format!("left out: {n} policies with fewer than 2 test rows")),
+        n => {
+            notes.push(format!("left out: {} with fewer than 2 test rows", counted(n, "policy", "policies")))
+        }
     }
     if targets.is_empty() && !thin_arms {
         return Err(Error::input("the test rows have no policy that can be compared")

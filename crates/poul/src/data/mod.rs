@@ -15,6 +15,7 @@ mod kind;
 mod labels;
 mod listing;
 mod matrix;
+mod moment;
 mod parquet;
 mod prefetch;
 mod raw_column;
@@ -38,7 +39,7 @@ pub(crate) use gather::gather_rows;
 pub use kind::ColumnKind;
 pub use labels::Labels;
 pub use matrix::{Matrix, MatrixBuilder};
-pub(crate) use raw_column::short_number;
+pub(crate) use moment::is_moment;
 pub use raw_column::{MISSING, RawCells, RawColumn};
 pub use reader::{Batch, RowReader};
 pub use roles::{

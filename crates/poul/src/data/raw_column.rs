@@ -6,6 +6,7 @@ use arrow_array::{Array, UInt32Array};
 
 use super::kind::ColumnKind;
 use super::labels::Labels;
+use super::moment::{moment_name, seconds_in_unit};
 use super::values::{number_label, numbers};
 use crate::{Error, Result};
 
@@ -31,6 +32,8 @@ pub enum RawCells {
 pub struct RawColumn {
     name: String,
     cells: RawCells,
+    /// Of dates and timestamps, how many seconds the unit of the numbers is.
+    unit: Option<f64>,
 }
 
 impl RawColumn {
@@ -42,12 +45,12 @@ impl RawColumn {
                 RawCells::Categories { codes: Vec::new(), labels: Labels::new() }
             }
         };
-        Self { name: name.into(), cells }
+        Self { name: name.into(), cells, unit: None }
     }
 
     /// A column of numbers; NaN is missing.
     pub fn of_numbers(name: impl Into<String>, values: Vec<f64>) -> Self {
-        Self { name: name.into(), cells: RawCells::Numbers(values) }
+        Self { name: name.into(), cells: RawCells::Numbers(values), unit: None }
     }
 
     /// A column of categories; `None` is missing.
@@ -58,7 +61,7 @@ impl RawColumn {
         let mut labels = Labels::new();
         let code = |value: Option<&str>| value.map_or(MISSING, |value| labels.intern(value));
         let codes = values.into_iter().map(code).collect();
-        Self { name: name.into(), cells: RawCells::Categories { codes, labels } }
+        Self { name: name.into(), cells: RawCells::Categories { codes, labels }, unit: None }
     }
 
     /// Its name.
@@ -92,6 +95,7 @@ impl RawColumn {
         };
         let array =
             taken.map_err(|error| Error::other(format!("cannot take rows: {error}")).source(error))?;
+        self.unit = seconds_in_unit(array.data_type());
         match &mut self.cells {
             RawCells::Numbers(values) => {
                 let Some(new) = numbers(array.as_ref()) else {
@@ -112,6 +116,19 @@ impl RawColumn {
         }
     }
 
+    /// Whether its numbers are dates or timestamps.
+    pub fn is_time(&self) -> bool {
+        self.unit.is_some()
+    }
+
+    /// A number of this column as it is shown in the name of a group; dates as dates.
+    pub fn number_name(&self, value: f64) -> String {
+        match self.unit {
+            Some(unit) => moment_name(value * unit),
+            None => short_number(value),
+        }
+    }
+
     /// The label of a category.
     pub fn label(&self, code: u32) -> Arc<str> {
         match &self.cells {
@@ -123,7 +140,7 @@ impl RawColumn {
 }
 
 /// A number as it is shown in the name of a group: at most four significant digits where that is enough.
-pub(crate) fn short_number(value: f64) -> String {
+fn short_number(value: f64) -> String {
     if value == value.trunc() && value.abs() < 1e9 {
         return number_label(value);
     }

@@ -15,7 +15,7 @@ pub(crate) struct Place<'a> {
 
 impl Place<'_> {
     fn error(&self, what: String, column: &str, row: usize) -> Error {
-        let error = Error::input(what).at(format!("row {}", (self.row_in_file)(row) + 1));
+        let error = Error::input(what).at_row((self.row_in_file)(row));
         locate(error.at(format!("column `{column}`")), self.path)
     }
 

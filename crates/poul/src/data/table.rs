@@ -228,7 +228,7 @@ impl Table {
         for ((name, whole), part) in self.effects.iter_mut().zip(&batch.effects) {
             if let Some(row) = part.iter().position(|value| !value.is_finite()) {
                 return Err(Error::input("the predicted effect is null or not finite")
-                    .at(format!("row {}", batch.rows[row] + 1))
+                    .at_row(batch.rows[row])
                     .at(format!("column `{name}`"))
                     .hint(format!("leave such rows out: ‹population={name} is not null›")));
             }

@@ -8,25 +8,29 @@
 //! |---|---|
 //! | `training_data` | what a learner is given, checked |
 //! | `settings` | what a user may set, by table of `poul.toml` |
+//! | `wrong_setting` | what is wrong with a setting, in words |
 //! | `averages` | average effects of policies, with their errors |
 //! | `trained` | what a learner gives back: effects, history, notes |
 //! | `tensor` | numbers that a model file keeps |
 //! | `exposed` | encoded rows with how much each meets every context |
 //! | `embedding` | policies as points, and how far effects can differ between them |
 //! | `support` | which atoms were seen, how far a policy is from those that were run |
+//! | `beside` | names of policies where there is little room |
 //! | `question` | which policies are asked for, by name or by combination |
 //! | `own_contrast` | what a row's own policy does beyond what was assigned on average |
 //! | `training_rows` | some rows of the training data |
 //! | `policy_shift` | numbers added to the effects of policies |
-//! | `table` | effects of a whole table, streamed from file to file |
+//! | `table`, `layout` | effects of a whole table, streamed from file to file; its columns |
 //! | `constant` | the simplest learner: differences of arm means |
 
 pub mod constant;
 
 mod averages;
+mod beside;
 mod combination;
 mod embedding;
 mod exposed;
+mod layout;
 mod own_contrast;
 mod policy_shift;
 mod question;
@@ -37,9 +41,11 @@ mod tensor;
 mod trained;
 mod training_data;
 mod training_rows;
+mod wrong_setting;
 
 pub use crate::nuisance::{BaselineRows, OutcomeColumn};
 pub use averages::{AverageEstimate, Averages};
+pub use beside::name_beside;
 pub use combination::combination;
 pub use embedding::{GainDeciles, PolicyEmbedding, RowBound, StabilityConstants};
 pub use exposed::ExposedRows;
@@ -51,9 +57,11 @@ pub use table::EffectTable;
 pub use tensor::{Tensor, Tensors};
 pub use trained::{Phase, Trained};
 pub use training_data::{GivenPropensity, TrainingData, ValidTrainingData};
+pub use wrong_setting::wrong_value;
 
 pub(crate) use policy_shift::PolicyShift;
 pub(crate) use training_rows::TrainingRows;
+pub(crate) use wrong_setting::unknown_setting;
 
 use crate::Result;
 use crate::net::RowSource;

@@ -4,6 +4,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::wrong_setting::read_table;
 use crate::{Error, Result};
 
 /// Settings by table, as given or, once a learner has seen them, complete.
@@ -57,24 +58,50 @@ impl Settings {
     }
 }
 
-fn read_table<T: DeserializeOwned>(table: &str, entries: &Map<String, Value>) -> Result<T> {
-    serde_json::from_value(Value::Object(entries.clone())).map_err(|error| {
-        let error = Error::usage(error.to_string()).at(format!("[{table}]"));
-        error.hint(format!("correct the entry under `[{table}]` in poul.toml, or the flag of that name"))
-    })
-}
-
 fn write_table(value: &impl Serialize) -> Result<Map<String, Value>> {
     match serde_json::to_value(value) {
-        Ok(Value::Object(entries)) => Ok(entries),
+        Ok(Value::Object(entries)) => {
+            Ok(entries.into_iter().map(|(key, value)| (key, short(value))).collect())
+        }
         Ok(other) => Err(Error::other(format!("settings must be a table, not {other}"))),
         Err(error) => Err(Error::other(format!("cannot store settings: {error}")).source(error)),
+    }
+}
+
+/// Numbers of single precision as they were written: 0.2, not 0.20000000298023224.
+fn short(value: Value) -> Value {
+    match value {
+        Value::Array(values) => values.into_iter().map(short).collect(),
+        Value::Object(entries) => entries.into_iter().map(|(key, value)| (key, short(value))).collect(),
+        Value::Number(number) if number.is_f64() => {
+            let wide = number.as_f64().filter(|wide| f64::from(*wide as f32) == *wide);
+            let written = wide.and_then(|wide| (wide as f32).to_string().parse::<f64>().ok());
+            written.map_or(Value::Number(number), Value::from)
+        }
+        other => other,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn single_precision_is_kept_as_it_was_written() {
+        #[derive(Debug, PartialEq, Serialize, Deserialize)]
+        struct Rates {
+            single: f32,
+            several: Vec<f32>,
+            double: f64,
+            whole: f32,
+        }
+        let rates = Rates { single: 0.2, several: vec![1e-3, 0.5], double: 1.0 / 3.0, whole: 3.0 };
+        let settings = Settings::of(None, &rates, &rates).unwrap();
+        assert_eq!(settings.model["single"].to_string(), "0.2");
+        assert_eq!(settings.model["several"].to_string(), "[0.001,0.5]");
+        let (model, training): (Rates, Rates) = settings.read().unwrap();
+        assert_eq!((&model, &training), (&rates, &rates));
+    }
 
     #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
     #[serde(default, deny_unknown_fields)]
@@ -91,6 +118,6 @@ mod tests {
         let mut wrong = settings;
         wrong.training.insert("member".into(), Value::from(1));
         let error = wrong.read::<Net, Net>().unwrap_err();
-        assert_eq!(error.to_string(), "[training]: unknown field `member`, expected `members`");
+        assert_eq!(error.to_string(), "[training]: unknown setting `member`");
     }
 }

@@ -1,11 +1,12 @@
-//! The effects of a whole table, streamed from file to file: one row for each row and policy, input order first.
+//! The effects of a whole table, streamed from file to file, input order first.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray, UInt32Array};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::SchemaRef;
 
+use super::layout::Layout;
 use super::{ExposedRows, Scorer, Scores};
 use crate::data::{Columns, Encoder, RowReader, Source, TableWriter, Unseen};
 use crate::net::DenseRows;
@@ -41,13 +42,17 @@ pub struct EffectTable<'a> {
     pub unseen_share: Option<&'a [f64]>,
     /// For each policy, the share of its mixture on atoms with enough training rows, as a column. Default: none.
     pub support: Option<&'a [f64]>,
+    /// Whether there is one row for each input row, with a column for each outcome and policy: `effect_<outcome>_<policy>`.
+    /// Default: one row for each input row and policy.
+    pub wide: bool,
 }
 
 /// Rows that were scored and are to be written.
-struct Piece {
-    rows: Vec<u64>,
-    ids: Vec<ArrayRef>,
-    scores: Scores,
+pub(super) struct Piece {
+    pub(super) rows: Vec<u64>,
+    pub(super) ids: Vec<ArrayRef>,
+    /// By outcome, row after row the effects of all policies.
+    pub(super) scores: Scores,
 }
 
 impl EffectTable<'_> {
@@ -55,7 +60,8 @@ impl EffectTable<'_> {
     ///
     /// Decoding, scoring and writing overlap; memory is bounded. The columns are the id columns (without any: `row`,
     /// from 0), `policy`, `against`, `effect_<outcome>` for each outcome, `lower_<outcome>` and `upper_<outcome>` with
-    /// an interval, `unseen_share` and `support` where they are asked for. Categories that training never saw are told as a warning.
+    /// an interval, `unseen_share` and `support` where they are asked for. Of a wide table, the id columns, and the others with
+    /// `_<policy>` after their names. Categories that training never saw are told as a warning.
     pub fn write(&self, source: &Source, path: &Path, progress: &dyn Progress) -> Result<u64> {
         let z = self.interval.map(|level| self.half_width(level)).transpose()?;
         let layout = Layout::new(self, source)?;
@@ -88,6 +94,10 @@ impl EffectTable<'_> {
         progress: &dyn Progress,
         mut sink: impl FnMut(RecordBatch) -> Result<()> + Send,
     ) -> Result<()> {
+        // Nothing to score is no mistake here: whoever scores every day has a day without rows.
+        if source.n_rows() == Some(0) {
+            return Ok(());
+        }
         let mut pieces = Pieces::new(self, source, z.is_some())?;
         progress.start("Scoring", "rows", source.n_rows());
         let mut ready: Option<Piece> = None;
@@ -190,101 +200,7 @@ impl<'a> Pieces<'a> {
     }
 }
 
-fn piece_rows(n_policies: usize) -> usize {
+/// How many rows are scored and written together.
+pub(super) fn piece_rows(n_policies: usize) -> usize {
     (PIECE_PAIRS / n_policies.max(1)).max(MIN_PIECE_ROWS)
-}
-
-/// The columns of the output, and the parts of them that repeat.
-struct Layout {
-    schema: SchemaRef,
-    n_policies: usize,
-    /// Columns that are the same in every piece, as long as the longest piece.
-    policy: ArrayRef,
-    against: ArrayRef,
-    /// `unseen_share` and `support`, those that are asked for.
-    shares: Vec<ArrayRef>,
-}
-
-impl Layout {
-    fn new(table: &EffectTable<'_>, source: &Source) -> Result<Self> {
-        let mut fields: Vec<Field> = Vec::new();
-        for id in &table.columns.ids {
-            let field = source.schema().field_with_name(id);
-            let field = field.map_err(|_| Error::missing_column(id, source.column_names()).at("id"))?;
-            fields.push(field.clone());
-        }
-        if fields.is_empty() {
-            fields.push(Field::new("row", DataType::Int64, false));
-        }
-        fields.push(Field::new("policy", DataType::Utf8, false));
-        fields.push(Field::new("against", DataType::Utf8, false));
-        let number = |name: String| Field::new(name, DataType::Float32, false);
-        fields.extend(table.outcomes.iter().map(|outcome| number(format!("effect_{outcome}"))));
-        if table.interval.is_some() {
-            for outcome in table.outcomes {
-                fields.push(number(format!("lower_{outcome}")));
-                fields.push(number(format!("upper_{outcome}")));
-            }
-        }
-        if table.unseen_share.is_some() {
-            fields.push(Field::new("unseen_share", DataType::Float64, false));
-        }
-        if table.support.is_some() {
-            fields.push(Field::new("support", DataType::Float64, false));
-        }
-        let mut names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
-        names.sort_unstable();
-        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            let error = Error::usage(format!("two columns of the effects are called `{}`", pair[0]));
-            return Err(error.hint("rename the id column, or name others: ‹id=COL›"));
-        }
-        let n_policies = table.policies.len();
-        let n_pairs = piece_rows(n_policies) * n_policies;
-        let names = table.policies.iter().map(String::as_str).cycle().take(n_pairs);
-        let repeated = |shares: &[f64]| {
-            let shares = shares.iter().copied().cycle().take(n_pairs);
-            Arc::new(Float64Array::from_iter_values(shares)) as ArrayRef
-        };
-        let shares = table.unseen_share.into_iter().chain(table.support).map(repeated).collect();
-        Ok(Self {
-            schema: Arc::new(Schema::new(fields)),
-            n_policies,
-            policy: Arc::new(StringArray::from_iter_values(names)),
-            against: Arc::new(StringArray::from_iter_values(std::iter::repeat_n(table.against, n_pairs))),
-            shares,
-        })
-    }
-
-    fn batch(&self, piece: Piece, z: Option<f32>) -> Result<RecordBatch> {
-        let Piece { rows, ids, scores } = piece;
-        let n_pairs = rows.len() * self.n_policies;
-        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.schema.fields().len());
-        if ids.is_empty() {
-            let numbers = rows.iter().flat_map(|row| std::iter::repeat_n(*row as i64, self.n_policies));
-            arrays.push(Arc::new(Int64Array::from_iter_values(numbers)));
-        } else {
-            let each = (0..rows.len() as u32).flat_map(|row| std::iter::repeat_n(row, self.n_policies));
-            let each = UInt32Array::from_iter_values(each);
-            for id in &ids {
-                let repeated = arrow_select::take::take(id, &each, None);
-                arrays.push(repeated.map_err(|error| Error::other(format!("cannot repeat ids: {error}")))?);
-            }
-        }
-        arrays.push(self.policy.slice(0, n_pairs));
-        arrays.push(self.against.slice(0, n_pairs));
-        let mut bounds: Vec<ArrayRef> = Vec::new();
-        if let Some(z) = z {
-            for (mean, spread) in scores.mean.iter().zip(&scores.spread) {
-                for sign in [-1.0, 1.0] {
-                    let bound = mean.iter().zip(spread).map(|(mean, spread)| mean + sign * z * spread);
-                    bounds.push(Arc::new(Float32Array::from_iter_values(bound)));
-                }
-            }
-        }
-        arrays.extend(scores.mean.into_iter().map(|mean| Arc::new(Float32Array::from(mean)) as ArrayRef));
-        arrays.extend(bounds);
-        arrays.extend(self.shares.iter().map(|shares| shares.slice(0, n_pairs)));
-        RecordBatch::try_new(Arc::clone(&self.schema), arrays)
-            .map_err(|error| Error::other(format!("cannot assemble effects: {error}")).source(error))
-    }
 }

@@ -9,7 +9,7 @@ use crate::nuisance::{
     Assignment, BaselineRows, ObservedRows, OutcomeColumn, PropensityColumn, PropensityOrigin, StratumTable,
 };
 use crate::policy::PolicySet;
-use crate::{Error, Kind, Result};
+use crate::{Error, Kind, Result, row_name};
 
 /// How far the propensities of a row may sum from 1: they pass through 32 bits and users round them.
 const SUM_TOLERANCE: f32 = 1e-3;
@@ -297,7 +297,7 @@ impl<'a> TrainingData<'a> {
     }
 
     fn place(&self, row: usize) -> String {
-        format!("row {}", self.rows.map_or(row as u64, |rows| rows[row]) + 1)
+        row_name(self.rows.map_or(row as u64, |rows| rows[row]))
     }
 }
 
@@ -383,7 +383,10 @@ mod tests {
         assert_eq!(message(|data| data.weight = Some(&[1.0, 0.5, 0.0])), "[1, 2, 0] [1.0, 0.5, 0.0]");
         assert_eq!(message(|data| data.policy = &[1, 1, 1]), "every row has the policy `b`");
         assert_eq!(message(|data| data.weight = Some(&[0.0, 1.0, 1.0])), "every row has the policy `b`");
-        assert_eq!(message(|data| data.policy = &[0, 1, 3]), "row 13: policy number 3 is not one of 3");
+        assert_eq!(
+            message(|data| data.policy = &[0, 1, 3]),
+            "row 12 (counted from 0): policy number 3 is not one of 3"
+        );
         assert_eq!(message(|data| data.cluster = Some(&[1])), "1 clusters for 3 rows");
         assert_eq!(message(|data| data.outcomes[0].values = &[2.0; 3]), "outcome `y`: is 2 in every row");
         let constant = |data: &mut TrainingData<'_>| {
@@ -401,7 +404,7 @@ mod tests {
         assert_eq!(message(propensity(&[0.5, 0.5, 0.5])), "[1, 2, 0] [1.0, 2.0, 0.0]");
         assert_eq!(
             message(propensity(&[0.5, 0.4, 0.5])),
-            "row 12: columns `p_a`, `p_b`: the propensities sum to 0.9, not 1"
+            "row 11 (counted from 0): columns `p_a`, `p_b`: the propensities sum to 0.9, not 1"
         );
         assert_eq!(
             message(|data| data.propensity = given(&[1.0; 3], &[])[..1].to_vec()),
@@ -409,7 +412,7 @@ mod tests {
         );
         assert_eq!(
             message(|data| data.propensity = given(&[1.0, 0.0, 1.0], &[0.0, 1.0, 0.0])),
-            "row 13: column `p_b`: has policy `b`, whose propensity is 0"
+            "row 12 (counted from 0): column `p_b`: has policy `b`, whose propensity is 0"
         );
     }
 }

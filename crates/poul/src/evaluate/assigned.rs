@@ -86,7 +86,10 @@ pub fn assigned(
         };
         if policies == AssignedPolicies::All && !unscored.is_empty() {
             let n = unscored.len();
-            let note = format!("left out: {n} rows whose policy has parts that no training row had");
+            let note = format!(
+                "left out: {} whose policy has parts that no training row had",
+                crate::counted(n, "row", "rows")
+            );
             reading.result.notes.push(note);
         }
         readings.push(reading);
@@ -130,7 +133,7 @@ fn check(rows: &AssignedRows<'_>) -> Result<()> {
         None => Ok(()),
         Some(row) => {
             Err(Error::input("the outcome, its prediction or the weight is not a number that counts")
-                .at(format!("row {}", row + 1))
+                .at_row(row)
                 .hint("outcomes and predictions are finite; weights are finite and not negative"))
         }
     }

@@ -263,8 +263,9 @@ impl Comparison<'_> {
         }
         let n_unpredicted = self.of.score.n_unpredicted;
         if whole.is_some() && n_unpredicted > 0 {
+            let policies = if n_unpredicted == 1 { "policy has" } else { "policies have" };
             let note = format!(
-                "{n_unpredicted} policies of the rows have no predicted effect: m̂ is split by what their rows show on average"
+                "{n_unpredicted} {policies} no predicted effect: the mean of their rows stands in for it"
             );
             averages.iter_mut().for_each(|own| own.average.notes.push(note.clone()));
         }

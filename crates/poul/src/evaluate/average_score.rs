@@ -57,9 +57,7 @@ impl<'a> AverageScore<'a> {
         for (row, (arm, y)) in table.arm.iter().zip(outcome.values).enumerate() {
             if !y.is_finite() || !expected(row).is_finite() {
                 let what = format!("the outcome `{}` is {y}, predicted {}", outcome.name, expected(row));
-                return Err(Error::input(what)
-                    .at(format!("row {}", row + 1))
-                    .hint("drop the row, or give finite numbers"));
+                return Err(Error::input(what).at_row(row).hint("drop the row, or give finite numbers"));
             }
             let arm = *arm as usize;
             mass[arm] += weight(row);
@@ -88,7 +86,7 @@ impl<'a> AverageScore<'a> {
             let counts = weight(row) > 0.0;
             if counts && !(own > 0.0 && own <= 1.0) {
                 let what = format!("the propensity of the row's policy `{}` is {own}", table.policies[arm]);
-                let error = Error::input(what).at(format!("row {}", row + 1));
+                let error = Error::input(what).at_row(row);
                 return Err(
                     error.hint("what happened cannot have probability 0: correct it, or drop the row")
                 );
@@ -101,7 +99,7 @@ impl<'a> AverageScore<'a> {
             let residual = y - arm_mean;
             if !residual.is_finite() {
                 return Err(Error::input(format!("a predicted effect on `{}` is not finite", outcome.name))
-                    .at(format!("row {}", row + 1))
+                    .at_row(row)
                     .hint("averages need the effect of every policy in every row"));
             }
             correction.push(residual);

@@ -120,8 +120,8 @@ impl Claim<'_> {
             let effective = sums.arms.iter().map(ArmSums::effective_rows).fold(f64::INFINITY, f64::min);
             if effective < FEWEST_EFFECTIVE {
                 return Err(format!(
-                    "under weights 1/π the rows of an arm are worth {effective:.1}: fewer than {FEWEST_EFFECTIVE} \
-                     give no interval"
+                    "the effective sample size of an arm after weighting is {effective:.1}: no interval below \
+                     {FEWEST_EFFECTIVE}"
                 ));
             }
             // Where a few rows make most of the standard error it is itself a guess, whatever the number of rows.

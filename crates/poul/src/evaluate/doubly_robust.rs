@@ -30,7 +30,7 @@ pub fn dr_scores(
             "the arms' means are {} and {}, the propensity {}",
             treated_mean[row], control_mean[row], propensity[row]
         ))
-        .at(format!("row {}", row + 1))
+        .at_row(row)
         .hint("means are finite; propensities lie strictly between 0 and 1"));
     }
     Ok((0..n_rows)
@@ -102,6 +102,6 @@ mod tests {
     fn a_certain_arm_is_an_error_with_its_row() {
         let sample = Sample::new(&SCORE, &OUTCOME, &TREATED).unwrap();
         let error = dr_scores(&sample, &[0.0; 5], &[0.0; 5], &[0.5, 0.5, 1.0, 0.5, 0.5]).unwrap_err();
-        assert!(error.to_string().starts_with("row 3: "), "{error}");
+        assert!(error.to_string().starts_with("row 2 (counted from 0): "), "{error}");
     }
 }

@@ -195,7 +195,7 @@ impl Split {
         }
         if groups.ordered {
             let n_below = n_left - usize::from(missing);
-            let cut = crate::data::short_number(groups.cuts[n_below - 1]);
+            let cut = &groups.cut_names[n_below - 1];
             let sign = if is_left { "<" } else { "≥" };
             let or_missing = if groups.has_missing && missing == is_left { " or missing" } else { "" };
             return format!("{name} {sign} {cut}{or_missing}");

@@ -15,7 +15,7 @@ use super::result::{CostResult, Evaluation, Metrics, PolicyResult, PooledResult,
 use super::slope::calibration_slope;
 use super::{notes, table};
 pub use crate::nuisance::OutcomeColumn as Outcome;
-use crate::{Progress, Result};
+use crate::{Progress, Result, counted};
 
 /// A table of rows with outcomes, the policy each row got, and predicted effects.
 #[derive(Clone, Copy, Debug)]
@@ -131,7 +131,8 @@ fn pool(
     };
     let n_left_out = members.len() - usable.len();
     if n_left_out > 0 {
-        metrics.notes.push(format!("{n_left_out} policies with fewer than 2 rows in an arm are left out"));
+        let policies = counted(n_left_out, "policy", "policies");
+        metrics.notes.push(format!("left out: {policies} with fewer than 2 rows in an arm"));
     }
     Ok(Some(PooledResult {
         outcome: table.outcomes[outcome].name.to_owned(),

@@ -2,7 +2,9 @@
 //!
 //! Rows with equal values are always in one group, so a number with many ties has fewer groups than asked for.
 
-use crate::data::{MISSING, RawCells, RawColumn, short_number};
+use std::sync::Arc;
+
+use crate::data::{MISSING, RawCells, RawColumn, is_moment};
 
 /// Which group each row belongs to, and what the groups are called.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,9 +15,11 @@ pub(super) struct Groups {
     pub(super) labels: Vec<String>,
     /// For numbers, the least value of every group but the first; the group of missing values is not among them.
     pub(super) cuts: Vec<f64>,
+    /// The names of these values.
+    pub(super) cut_names: Vec<String>,
     /// Whether the last group holds the missing values.
     pub(super) has_missing: bool,
-    /// Whether the groups have an order: those of numbers.
+    /// Whether the groups have an order: those of numbers and dates.
     pub(super) ordered: bool,
 }
 
@@ -23,7 +27,7 @@ impl Groups {
     /// All rows in one group.
     pub(super) fn whole(n_rows: usize) -> Self {
         let (of_row, labels) = (vec![0; n_rows], vec!["all rows".to_owned()]);
-        Self { of_row, labels, cuts: Vec::new(), has_missing: false, ordered: false }
+        Self { of_row, labels, cuts: Vec::new(), cut_names: Vec::new(), has_missing: false, ordered: false }
     }
 
     /// Quantiles of the predicted effect, the highest first: `1 of 10`, `2 of 10`, …
@@ -33,10 +37,11 @@ impl Groups {
         let of = |value: &f64| (last - cuts.partition_point(|cut| cut <= value)) as u16;
         let of_row = values.iter().map(of).collect();
         let labels = (1..=last + 1).map(|number| format!("{number} of {}", last + 1)).collect();
-        Self { of_row, labels, cuts, has_missing: false, ordered: true }
+        Self { of_row, labels, cuts, cut_names: Vec::new(), has_missing: false, ordered: true }
     }
 
-    /// Quantiles of a number, or the `n_categories` commonest categories and `other`; missing values last.
+    /// Quantiles of a number, or the `n_categories` commonest categories and `other`; missing values last. Dates, as such or
+    /// as text, are in the order of time: each its own group where they are few, quantiles where they are many.
     pub(super) fn of_column(
         column: &RawColumn,
         weight: Option<&[f64]>,
@@ -44,8 +49,19 @@ impl Groups {
         n_categories: usize,
     ) -> Self {
         match column.cells() {
-            RawCells::Numbers(values) => of_numbers(values, weight, n_quantiles),
-            RawCells::Categories { codes, labels } => of_categories(codes, labels.names(), n_categories),
+            RawCells::Numbers(values) => {
+                let few = column.is_time().then(|| distinct(values, n_categories)).flatten();
+                let cuts = few.unwrap_or_else(|| quantile_cuts(values, weight, n_quantiles));
+                of_numbers(values, cuts, |value| column.number_name(value))
+            }
+            RawCells::Categories { codes, labels } => match moments(codes, labels.names()) {
+                Some((values, names)) => {
+                    let few = distinct(&values, n_categories);
+                    let cuts = few.unwrap_or_else(|| quantile_cuts(&values, weight, n_quantiles));
+                    of_numbers(&values, cuts, |place| names[place as usize].to_string())
+                }
+                None => of_categories(codes, labels.names(), n_categories),
+            },
         }
     }
 
@@ -55,8 +71,36 @@ impl Groups {
     }
 }
 
-fn of_numbers(values: &[f64], weight: Option<&[f64]>, n_groups: usize) -> Groups {
-    let cuts = quantile_cuts(values, weight, n_groups);
+/// Every value but the least, where there are at most `most` different ones.
+fn distinct(values: &[f64], most: usize) -> Option<Vec<f64>> {
+    let mut found: Vec<f64> = Vec::with_capacity(most + 1);
+    for value in values.iter().filter(|value| !value.is_nan()) {
+        if let Err(place) = found.binary_search_by(|known| known.total_cmp(value)) {
+            if found.len() == most {
+                return None;
+            }
+            found.insert(place, *value);
+        }
+    }
+    Some(found.into_iter().skip(1).collect())
+}
+
+/// Where every category is a date written as text: each row's place among the dates, and the dates in order.
+fn moments(codes: &[u32], names: &[Arc<str>]) -> Option<(Vec<f64>, Vec<Arc<str>>)> {
+    let length = names.first()?.len();
+    if !names.iter().all(|name| name.len() == length && is_moment(name)) {
+        return None;
+    }
+    let mut sorted: Vec<u32> = (0..names.len() as u32).collect();
+    sorted.sort_by_key(|code| &names[*code as usize]);
+    let mut place = vec![0.0; names.len()];
+    sorted.iter().enumerate().for_each(|(at, code)| place[*code as usize] = at as f64);
+    let of = |code: &u32| place.get(*code as usize).copied().unwrap_or(f64::NAN);
+    let ordered = sorted.iter().map(|code| names[*code as usize].clone()).collect();
+    Some((codes.iter().map(of).collect(), ordered))
+}
+
+fn of_numbers(values: &[f64], cuts: Vec<f64>, name: impl Fn(f64) -> String) -> Groups {
     let n_cuts = cuts.len();
     let has_missing = values.iter().any(|value| value.is_nan());
     let has_numbers = values.iter().any(|value| !value.is_nan());
@@ -73,17 +117,18 @@ fn of_numbers(values: &[f64], weight: Option<&[f64]>, n_groups: usize) -> Groups
         (*low, *high) = (low.min(*value), high.max(*value));
     }
     let label = |(low, high): &(f64, f64)| {
-        let (low, high) = (short_number(*low), short_number(*high));
+        let (low, high) = (name(*low), name(*high));
         if low == high { low } else { format!("{low} to {high}") }
     };
     let mut labels: Vec<String> = ends.iter().map(label).collect();
     if has_missing {
         labels.push("missing".to_owned());
     }
-    Groups { of_row, labels, cuts, has_missing, ordered: true }
+    let cut_names = cuts.iter().map(|cut| name(*cut)).collect();
+    Groups { of_row, labels, cuts, cut_names, has_missing, ordered: true }
 }
 
-fn of_categories(codes: &[u32], names: &[std::sync::Arc<str>], n_categories: usize) -> Groups {
+fn of_categories(codes: &[u32], names: &[Arc<str>], n_categories: usize) -> Groups {
     let mut rows = vec![0_u64; names.len()];
     codes.iter().filter(|code| **code != MISSING).for_each(|code| rows[*code as usize] += 1);
     let mut by_rows: Vec<u32> = (0..names.len() as u32).filter(|code| rows[*code as usize] > 0).collect();
@@ -107,7 +152,7 @@ fn of_categories(codes: &[u32], names: &[std::sync::Arc<str>], n_categories: usi
     }
     let of_row =
         codes.iter().map(|code| if *code == MISSING { missing } else { group_of[*code as usize] }).collect();
-    Groups { of_row, labels, cuts: Vec::new(), has_missing, ordered: false }
+    Groups { of_row, labels, cuts: Vec::new(), cut_names: Vec::new(), has_missing, ordered: false }
 }
 
 /// The least value of every group but the first, groups having equal weight as far as ties allow.
@@ -187,5 +232,31 @@ mod tests {
         assert_eq!(groups.labels, ["d", "b", "other", "missing"]);
         assert_eq!(groups.of_row, [2, 1, 1, 2, 0, 0, 0, 3]);
         assert_eq!(Groups::of_column(&column, None, 4, 3).labels, ["d", "b", "a", "c", "missing"]);
+    }
+
+    #[test]
+    fn dates_are_told_as_dates_in_the_order_of_time() {
+        let mut day = RawColumn::new("day", crate::data::ColumnKind::Time);
+        let days = [Some(19_790), Some(19_783), Some(19_790), None, Some(19_783), Some(19_790)];
+        day.append(&arrow_array::Date32Array::from(days.to_vec()), None).unwrap();
+        let groups = Groups::of_column(&day, None, 4, 10);
+        assert_eq!(groups.labels, ["2024-03-01", "2024-03-08", "missing"]);
+        assert_eq!(
+            (groups.of_row, groups.cut_names),
+            (vec![1, 0, 1, 2, 0, 1], vec!["2024-03-08".to_owned()])
+        );
+        let mut stamp = RawColumn::new("stamp", crate::data::ColumnKind::Time);
+        let stamps: Vec<i64> = (0..100).map(|minute| 1_709_251_200_000 + minute * 60_000).collect();
+        stamp.append(&arrow_array::TimestampMillisecondArray::from(stamps), None).unwrap();
+        let groups = Groups::of_column(&stamp, None, 2, 10);
+        assert_eq!(groups.labels, ["2024-03-01 to 2024-03-01 00:49", "2024-03-01 00:50 to 2024-03-01 01:39"]);
+        // The commonest week is the last.
+        let weeks = ["2024-W11", "2024-W09", "2024-W11", "2024-W10"].map(Some);
+        let column = RawColumn::of_categories("week", weeks.into_iter().chain([None]));
+        let groups = Groups::of_column(&column, None, 4, 10);
+        assert_eq!(groups.labels, ["2024-W09", "2024-W10", "2024-W11", "missing"]);
+        assert_eq!((groups.of_row.as_slice(), groups.ordered), (&[2, 0, 2, 1, 3][..], true));
+        let groups = Groups::of_column(&column, None, 2, 2);
+        assert_eq!(groups.labels, ["2024-W09 to 2024-W10", "2024-W11", "missing"]);
     }
 }

@@ -228,5 +228,5 @@ fn append(stacked: &mut Option<Vec<f64>>, part: Option<Vec<f64>>) {
 }
 
 fn unusable(row: usize, what: String) -> Error {
-    Error::input(what).at(format!("row {}", row + 1)).hint("drop the row, or give a finite number")
+    Error::input(what).at_row(row).hint("drop the row, or give a finite number")
 }

@@ -41,7 +41,7 @@ impl<'a> Sample<'a> {
         check_length("weights", weight.len(), self.n_rows())?;
         if let Some(row) = weight.iter().position(|weight| !weight.is_finite() || *weight < 0.0) {
             return Err(Error::input(format!("the weight is {}", weight[row]))
-                .at(format!("row {}", row + 1))
+                .at_row(row)
                 .hint("weights are finite and not negative"));
         }
         let sample = Self { weight: Some(weight), ..self };
@@ -127,7 +127,7 @@ fn check_finite(what: &str, values: &[f64]) -> Result<()> {
     match values.iter().position(|value| !value.is_finite()) {
         None => Ok(()),
         Some(row) => Err(Error::input(format!("the {what} is {}", values[row]))
-            .at(format!("row {}", row + 1))
+            .at_row(row)
             .hint("drop the row, or give a finite number")),
     }
 }
@@ -154,11 +154,11 @@ mod tests {
         );
         assert_eq!(
             message(Sample::new(&[0.3, f64::NAN, 0.1], &OUTCOME, &TREATED)),
-            "row 2: the predicted effect is NaN"
+            "row 1 (counted from 0): the predicted effect is NaN"
         );
         assert_eq!(
             message(Sample::new(&SCORE, &[1.0, 0.0, f64::INFINITY], &TREATED)),
-            "row 3: the outcome is inf"
+            "row 2 (counted from 0): the outcome is inf"
         );
         assert_eq!(message(Sample::new(&SCORE, &OUTCOME, &[true; 3])), "there are no control rows");
         assert_eq!(message(Sample::new(&SCORE, &OUTCOME, &[false; 3])), "there are no treated rows");
@@ -168,7 +168,10 @@ mod tests {
     #[test]
     fn weights_must_leave_both_arms() {
         let sample = Sample::new(&SCORE, &OUTCOME, &TREATED).unwrap();
-        assert_eq!(message(sample.with_weight(&[1.0, -1.0, 1.0])), "row 2: the weight is -1");
+        assert_eq!(
+            message(sample.with_weight(&[1.0, -1.0, 1.0])),
+            "row 1 (counted from 0): the weight is -1"
+        );
         assert_eq!(message(sample.with_weight(&[0.0; 3])), "every weight is zero");
         assert_eq!(
             message(sample.with_weight(&[1.0, 0.0, 1.0])),

@@ -28,7 +28,7 @@ pub(super) fn check(table: &Scored<'_>, params: &ValidParams) -> Result<()> {
     }
     if let Some(row) = table.arm.iter().position(|arm| *arm as usize >= n_policies) {
         return Err(Error::input(format!("policy number {} is not one of {n_policies}", table.arm[row]))
-            .at(format!("row {}", row + 1))
+            .at_row(row)
             .hint("every row's policy must have a name"));
     }
     for outcome in table.outcomes {
@@ -43,7 +43,7 @@ pub(super) fn check(table: &Scored<'_>, params: &ValidParams) -> Result<()> {
         check_length(weight.len(), n_rows, "weights")?;
         if let Some(row) = weight.iter().position(|weight| !weight.is_finite() || *weight < 0.0) {
             return Err(Error::input(format!("the weight is {}", weight[row]))
-                .at(format!("row {}", row + 1))
+                .at_row(row)
                 .hint("weights are finite and not negative"));
         }
     }

@@ -108,8 +108,8 @@ impl AssignmentFit {
         };
         (asked == Centring::Auto).then(|| {
             format!(
-                "{n_policies} policies: h is centred by `{name}`, not `exact`, so that the cost of a step does not \
-                 grow with them (`model.centring`)"
+                "{n_policies} policies are many: the policy embedding is centred by `{name}`, not `exact`, to keep \
+                 training fast (`model.centring`)"
             )
         })
     }

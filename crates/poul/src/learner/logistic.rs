@@ -1,7 +1,7 @@
 //! 0/1 outcomes: logit P(y = 1 | x, t) = logit m̂(x) + g(x)ᵀ(h(t) − e_h(x)), the log-likelihood form of Eq. 5 of the paper.
 
 use crate::effect::{OutcomeColumn, ValidTrainingData};
-use crate::{Error, Result};
+use crate::{Error, Result, row_name};
 
 /// Probabilities are kept this far from 0 and 1, where the logit has no value.
 const MARGIN: f32 = 1e-6;
@@ -26,7 +26,7 @@ pub(super) fn check_binary(data: &ValidTrainingData<'_>) -> Result<()> {
     for OutcomeColumn { name, values, prediction } in &data.outcomes {
         let place = |row: usize| {
             let number = data.rows.and_then(|rows| rows.get(row).copied()).unwrap_or(row as u64);
-            format!("row {}", number + 1)
+            row_name(number)
         };
         if let Some(row) = values.iter().position(|value| *value != 0.0 && *value != 1.0) {
             let what =

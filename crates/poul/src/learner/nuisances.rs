@@ -52,7 +52,7 @@ pub(super) fn notes(
 ) -> Vec<String> {
     let mut notes = Vec::new();
     for (column, _) in data.outcomes.iter().zip(&outcome.r2).filter(|(_, r2)| **r2 <= 0.0) {
-        notes.push(format!("the outcome model explains nothing of `{}`", column.name));
+        notes.push(format!("the outcome model does not predict `{}`", column.name));
     }
     notes.extend(propensity.and_then(|fit| fit.report.clipping_note(clip, data.n_rows())));
     notes

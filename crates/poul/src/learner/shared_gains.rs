@@ -60,7 +60,7 @@ impl<'a> Arranged<'a> {
     pub(super) fn new(data: &ValidTrainingData<'a>, params: &Params) -> Result<Self> {
         let can_share = params.model.loss == Loss::Squared && params.model.shared_treatment_net;
         if !data.auxiliary.is_empty() && !can_share {
-            let what = "auxiliary outcomes need the squared loss and one treatment net for all outcomes";
+            let what = "auxiliary outcomes need the squared loss and one policy embedding for all outcomes";
             return Err(Error::usage(what).hint(
                 "leave ‹auxiliary› out, or set `model.loss = \"squared\"` and `model.shared_treatment_net = true`",
             ));

@@ -24,7 +24,7 @@ use super::warm_start::WarmStart;
 use crate::average::ResidualRows;
 use crate::effect::{EffectModel, Phase, Settings, Tensors, Trained, ValidTrainingData};
 use crate::nuisance::{FirstStage, Needs, OutcomeLoss, Residuals};
-use crate::{Error, Progress, Result, Seed};
+use crate::{Error, Progress, Result, Seed, counted};
 
 /// Effects that held-out rows bear out by less than this are worth a note.
 const LITTLE_SUPPORT: f64 = 0.6;
@@ -181,7 +181,8 @@ pub fn train(
         && n < FEW_CLUSTERS
     {
         notes.push(format!(
-            "the rows come in only {n} clusters: intervals of average effects are wide, and rough"
+            "the rows come in only {}: intervals of average effects are wide, and rough",
+            counted(n, "cluster", "clusters")
         ));
     }
     notes.extend(assignment.note(data.policies.len(), params.model.centring));

@@ -7,7 +7,7 @@ use super::Model;
 use super::bound::OutcomeBound;
 use crate::effect::{AtomSupport, Averages, Support};
 use crate::policy::PolicySet;
-use crate::{Error, Result};
+use crate::{Error, Result, counted};
 
 /// Settings of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -177,7 +177,7 @@ impl Model {
                 certificate.note_gaps(&manifest.poul);
             }
             (None, _) => certificate.notes.push(format!(
-                "the learner `{}` has no treatment net: there is no bound on how far effects can differ",
+                "the learner `{}` has no policy embedding: there is no bound on how far effects can differ",
                 manifest.learner
             )),
             (_, None) => {}
@@ -224,8 +224,7 @@ impl Certificate {
         let Self { rows, min_rows, .. } = *self;
         let weak_share = 100.0 * (1.0 - self.supported_share);
         let n_weak = self.weak_atoms.len();
-        let atoms = |n: usize| if n == 1 { "1 atom".to_owned() } else { format!("{n} atoms") };
-        let n_rows = |rows: u64| if rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") };
+        let n_rows = |rows: u64| counted(rows as usize, "row", "rows");
         let run = match rows {
             0 => "never run",
             _ => "run on few rows",
@@ -243,7 +242,7 @@ impl Certificate {
             let text = format!(
                 "leans on thin atoms: {weak_share:.1} % of the policy is on {} with fewer than {min_rows} rows \
                  (the fewest: {fewest}); {run}{how_many}",
-                atoms(n_weak)
+                counted(n_weak, "atom", "atoms")
             );
             (Standing::Thin, text)
         } else {
@@ -258,15 +257,15 @@ impl Certificate {
     fn note_gaps(&mut self, written_by: &str) {
         if self.bounds.iter().any(|bound| bound.deciles.is_empty()) {
             self.notes.push(format!(
-                "the model was written by poul {written_by}, before the sizes of g(x) were kept: fit it again for \
+                "the model was written by poul {written_by}, which did not keep how strongly users respond: fit it again for \
                  bounds by decile"
             ));
         }
         let is_normalised = |bound: &OutcomeBound| bound.members.iter().any(|own| own.lipschitz.is_none());
         if self.bounds.iter().any(is_normalised) {
             self.notes.push(
-                "ρ normalises its hidden layer (`model.layer_norm`), so L_ρ is unknown: the bound is by the \
-                 embeddings alone"
+                "the policy embedding normalises its hidden layer (`model.layer_norm`), so that there is no bound by distance: \
+                 the bound is by the embeddings alone"
                     .to_owned(),
             );
         }

@@ -112,7 +112,7 @@ impl<'a> Assigner<'a> {
     }
 
     fn undefined(&self, error: Error, row: u64) -> Error {
-        let error = error.at(format!("row {}", row + 1)).otherwise("define it in the policy file");
+        let error = error.at_row(row).otherwise("define it in the policy file");
         match &self.contexts[..] {
             [column] => error.at(format!("column `{column}`")),
             _ => error,

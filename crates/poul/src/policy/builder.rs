@@ -7,7 +7,7 @@ use super::attributes::Attributes;
 use super::canonical;
 use super::set::PolicySet;
 use super::weights::ContextWeights;
-use crate::{Error, Result};
+use crate::{Error, Result, row_name};
 
 /// The context that stands for every context a policy does not name.
 pub(super) const EVERY_OTHER: &str = "*";
@@ -201,9 +201,12 @@ impl Source {
         }
     }
 
-    /// `line 3`, where there is such a thing.
+    /// `line 3`, where there is such a thing. Editors count lines from 1; rows are counted from 0 everywhere.
     pub(super) fn describe(&self, place: u32) -> Option<String> {
-        (place > 0 && !self.unit.is_empty()).then(|| format!("{} {place}", self.unit))
+        (place > 0 && !self.unit.is_empty()).then(|| match self.unit {
+            "row" => row_name(place - 1),
+            unit => format!("{unit} {place}"),
+        })
     }
 }
 

@@ -5,6 +5,7 @@ use serde::{Serialize, Serializer};
 
 use super::distance::SAME_MIXTURE;
 use super::set::PolicySet;
+use crate::{Error, Result};
 
 /// What changes from one policy to another.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -39,6 +40,36 @@ pub struct ContextChange {
 }
 
 impl PolicySet {
+    /// What changes from policy `from` to policy `to` of another set over the same contexts, whose weights are shown.
+    ///
+    /// Where the weights of the sets differ, mass moves in contexts with the same actions too.
+    pub fn diff_with(&self, from: usize, other: &PolicySet, to: usize) -> Result<Diff> {
+        for (own, theirs) in [(self, other), (other, self)] {
+            if let Some(name) = own.contexts.iter().find(|name| !theirs.contexts.contains(name)) {
+                return Err(Error::input(format!("only one of the two has the context `{name}`"))
+                    .hint("policies can be compared over the same contexts only"));
+            }
+        }
+        let mut contexts = Vec::new();
+        // Contexts are sorted by name in both.
+        for (place, (from, to)) in self.by_context(from).into_iter().zip(other.by_context(to)).enumerate() {
+            let (before, weight) = (self.weights[place], other.weights[place]);
+            let scaled = |actions: &[(&'_ str, f64)], weight: f64| -> Vec<(String, f64)> {
+                actions.iter().map(|(action, p)| ((*action).to_owned(), p * weight)).collect()
+            };
+            let (mass_from, mass_to) = (scaled(&from, before), scaled(&to, weight));
+            let mass_moved = half_l1(&borrowed(&mass_from), &borrowed(&mass_to));
+            if mass_moved >= SAME_MIXTURE || half_l1(&from, &to) >= SAME_MIXTURE {
+                let context = self.contexts[place].clone();
+                let (from, to) = (scaled(&from, 1.0), scaled(&to, 1.0));
+                contexts.push(ContextChange { context, weight, from, to, mass_moved });
+            }
+        }
+        let mass_moved = contexts.iter().map(|change| change.mass_moved).sum::<f64>();
+        let (from, to) = (self.name(from).to_owned(), other.name(to).to_owned());
+        Ok(Diff { from, to, contexts, distance: 2.0 * mass_moved, mass_moved })
+    }
+
     /// What changes from policy `from` to policy `to`.
     pub fn diff(&self, from: usize, to: usize) -> Diff {
         let (before, after) = (self.by_context(from), self.by_context(to));
@@ -74,6 +105,10 @@ impl PolicySet {
     }
 }
 
+fn borrowed(actions: &[(String, f64)]) -> Vec<(&str, f64)> {
+    actions.iter().map(|(action, p)| (action.as_str(), *p)).collect()
+}
+
 /// The total variation between two distributions sorted by action.
 fn half_l1(a: &[(&str, f64)], b: &[(&str, f64)]) -> f64 {
     let probability = |actions: &[(&str, f64)], wanted: &str| {
@@ -90,4 +125,41 @@ fn as_table<S: Serializer>(actions: &[(String, f64)], serializer: S) -> Result<S
         table.serialize_entry(action, probability)?;
     }
     table.end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(text: &str) -> PolicySet {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("p.toml");
+        std::fs::write(&path, text).unwrap();
+        PolicySet::read(&path, None).unwrap()
+    }
+
+    const POLICIES: &str = "[policies.a]\n'*' = 'x'\n[policies.b]\npeak = 'y'\noff = 'x'\n";
+
+    #[test]
+    fn sets_over_the_same_contexts_are_compared_as_one_set_is() {
+        let one = set(&format!("[contexts]\npeak = 3\noff = 1\n{POLICIES}"));
+        assert_eq!(one.diff_with(0, &one, 1).unwrap(), one.diff(0, 1));
+        assert!(one.diff_with(1, &one, 1).unwrap().contexts.is_empty());
+        let other = set("[contexts]\npeak = 3\noff = 1\n[policies.b]\npeak = 'y'\noff = 'z'\n");
+        let diff = one.diff_with(1, &other, 0).unwrap();
+        assert_eq!((diff.contexts.len(), diff.distance), (1, 0.5));
+    }
+
+    #[test]
+    fn weights_and_contexts_that_differ_are_told() {
+        let one = set(&format!("[contexts]\npeak = 3\noff = 1\n{POLICIES}"));
+        let even = set(&format!("[contexts]\npeak = 1\noff = 1\n{POLICIES}"));
+        let diff = one.diff_with(0, &even, 0).unwrap();
+        // A quarter of the mass moves from peak to off, counted in both contexts.
+        assert_eq!((diff.contexts.len(), diff.mass_moved), (2, 0.25));
+        let more = set(&format!("[contexts]\npeak = 3\noff = 1\nnight = 1\n{POLICIES}")
+            .replace("off = 'x'", "off = 'x'\nnight = 'x'"));
+        let error = one.diff_with(0, &more, 0).unwrap_err();
+        assert_eq!(error.to_string(), "only one of the two has the context `night`");
+    }
 }

@@ -16,8 +16,6 @@ const STEPS: usize = 60;
 
 /// Policies × axes.
 pub(super) struct TreatmentAxes {
-    /// Whether they are axes of h.
-    pub(super) is_embedding: bool,
     pub(super) n_axes: usize,
     /// Row after row.
     pub(super) values: Vec<f64>,
@@ -48,7 +46,7 @@ impl TreatmentAxes {
         let n_axes = parts.iter().map(|(n, _)| n).sum();
         let row = |policy: usize| parts.iter().flat_map(move |(n, values)| &values[policy * n..][..*n]);
         let values = all.iter().flat_map(|policy| row(*policy).copied().collect::<Vec<_>>()).collect();
-        Ok(Self { is_embedding: true, n_axes, values })
+        Ok(Self { n_axes, values })
     }
 
     /// Where some policies lie on a map: the first two axes of the first outcome.
@@ -57,7 +55,7 @@ impl TreatmentAxes {
             Some(net) => {
                 let h = net.embeddings(policies, chosen, 0)?.into_iter().next().unwrap_or_default();
                 let n_axes = h.len() / chosen.len().max(1);
-                Self { is_embedding: true, n_axes, values: h.iter().map(|h| f64::from(*h)).collect() }
+                Self { n_axes, values: h.iter().map(|h| f64::from(*h)).collect() }
             }
             None => Self::of_mixtures(model, policies, chosen, 2),
         };
@@ -123,7 +121,7 @@ impl TreatmentAxes {
             let mixture = policies.mixture(*policy);
             axes.iter().zip(&offsets).map(move |(axis, offset)| dot(axis, mixture) - offset)
         });
-        Self { is_embedding: false, n_axes, values: values.collect() }
+        Self { n_axes, values: values.collect() }
     }
 }
 

@@ -63,13 +63,12 @@ pub(super) fn balance(
 
 fn judge(features: &[Balance], axes: &TreatmentAxes) -> CheckResult {
     let name = "balance";
-    let what = if axes.is_embedding { "h(T) − e_h(X)" } else { "the centred mixture of the policy" };
     let worst = features.iter().max_by(|a, b| a.z.total_cmp(&b.z));
     let Some(worst) = worst else {
         return check_result(
             name,
             Verdict::Doubt,
-            format!("no feature varies enough to be held against {what}"),
+            "no feature varies enough to see whether it predicts the policy".to_owned(),
         );
     };
     let n_tests = features.len() * axes.n_axes;
@@ -77,7 +76,7 @@ fn judge(features: &[Balance], axes: &TreatmentAxes) -> CheckResult {
     let beyond: Vec<&Balance> = features.iter().filter(|own| own.z > threshold).collect();
     let text = |worst: &Balance| {
         format!(
-            "`{}` has correlation {} (z = {}; {} before centring)",
+            "`{}` has correlation {} with the policy (z = {}; {} before the propensities are accounted for)",
             worst.feature,
             short(worst.correlation),
             short(worst.z),
@@ -89,7 +88,7 @@ fn judge(features: &[Balance], axes: &TreatmentAxes) -> CheckResult {
             name,
             Verdict::Pass,
             format!(
-                "none of {} features goes with {what}: at most, {}, and z = {} would be too much",
+                "no feature predicts which policy a row received: of {}, {} at most, and a z of {} would be too much",
                 features.len(),
                 text(worst),
                 short(threshold)
@@ -98,9 +97,9 @@ fn judge(features: &[Balance], axes: &TreatmentAxes) -> CheckResult {
         // Sorted by correlation.
         Some(largest) => {
             let verdict = if largest.correlation >= LARGE { Verdict::Fail } else { Verdict::Doubt };
-            let go = if beyond.len() == 1 { "goes" } else { "go" };
+            let predict = if beyond.len() == 1 { "predicts" } else { "predict" };
             let text = format!(
-                "{} of {} features {go} with {what}: {}",
+                "{} of {} features {predict} which policy a row received, beyond what the propensities say: {}",
                 beyond.len(),
                 features.len(),
                 text(largest)
@@ -224,7 +223,7 @@ mod tests {
             true => Propensity::Rows(Arc::new(table)),
             false => Propensity::shares(&policy, None, 2),
         };
-        let axes = TreatmentAxes { is_embedding: true, n_axes: 1, values: vec![-1.0, 1.0] };
+        let axes = TreatmentAxes { n_axes: 1, values: vec![-1.0, 1.0] };
         let names = ["first", "second", "third"].map(String::from);
         balance(&data.check().unwrap(), &x, &names, &axes, &propensity)
     }

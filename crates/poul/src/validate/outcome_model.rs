@@ -73,7 +73,7 @@ fn calibration(
         r2 if r2 < -WORSE || is_off => Verdict::Doubt,
         _ => Verdict::Pass,
     };
-    let whose = if outcome.prediction.is_some() { "the given prediction" } else { "m" };
+    let whose = if outcome.prediction.is_some() { "the given prediction" } else { "the outcome model" };
     let explains = match r2 < 0.0 {
         true => format!(
             "{whose} predicts `{}` worse than its mean, by {:.1} % of the variance",

@@ -151,7 +151,7 @@ fn verdict(effective_share: f64, without_overlap: f64) -> Verdict {
 }
 
 fn kept(effective_share: f64) -> String {
-    format!("weights 1/π keep the worth of {:.0} % of the rows", 100.0 * effective_share)
+    format!("effective sample size after weighting: {:.0} %", 100.0 * effective_share)
 }
 
 #[cfg(test)]

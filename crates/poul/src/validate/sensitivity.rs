@@ -86,7 +86,7 @@ fn of_outcome(averages: &[AverageEffect], name: &str, found: &[Sensitivity]) -> 
     };
     if n_lacking > 0 {
         verdict = verdict.min(Verdict::Doubt);
-        text += &format!("; {n_lacking} without overlap claim nothing");
+        text += &format!("; {n_lacking} more cannot be judged for want of overlap");
     }
     check_result("sensitivity", verdict, text)
 }

@@ -166,6 +166,7 @@ fn effects_written_to_columns_measure_as_the_model_that_wrote_them() {
         interval: None,
         unseen_share: None,
         support: None,
+        wide: false,
     };
     let (_, batches) = effects.collect(&source, &Silent).unwrap();
     let all: Vec<f64> = batches

@@ -83,22 +83,22 @@ fn wrong_cells_are_told_with_file_row_and_column() {
     let cases = [
         (
             error("policy,gmv,x\na,1,1\n,2,2\n", keep),
-            "t.csv: row 2: column `policy`: the treatment is null",
+            "t.csv: row 1 (counted from 0): column `policy`: the treatment is null",
             "policy is not null",
         ),
         (
             error("policy,gmv,x\na,1,1\nb,,2\n", keep),
-            "row 2: column `gmv`: the outcome is null",
+            "row 1 (counted from 0): column `gmv`: the outcome is null",
             "gmv is not null",
         ),
         (
             error("policy,gmv,x\na,,1\nb,2,2\n", keep),
-            "row 1: column `gmv`: the outcome is null",
+            "row 0 (counted from 0): column `gmv`: the outcome is null",
             "gmv is not null",
         ),
         (
             error("policy,gmv,x\na,inf,1\nb,2,2\n", keep),
-            "row 1: column `gmv`: the outcome is infinite",
+            "row 0 (counted from 0): column `gmv`: the outcome is infinite",
             "gmv < 1e300",
         ),
         (
@@ -108,15 +108,23 @@ fn wrong_cells_are_told_with_file_row_and_column() {
         ),
         (
             error("policy,gmv,x,w\na,1,1,-1\n", weight),
-            "row 1: column `w`: the weight is negative: -1",
+            "row 0 (counted from 0): column `w`: the weight is negative: -1",
             "not below 0",
         ),
-        (error("policy,gmv,x,w\na,1,1,\nb,1,1,1\n", weight), "row 1: column `w`: the weight is null", ""),
-        (error("policy,gmv,x,w\na,1,1,inf\n", weight), "row 1: column `w`: the weight is infinite", ""),
+        (
+            error("policy,gmv,x,w\na,1,1,\nb,1,1,1\n", weight),
+            "row 0 (counted from 0): column `w`: the weight is null",
+            "",
+        ),
+        (
+            error("policy,gmv,x,w\na,1,1,inf\n", weight),
+            "row 0 (counted from 0): column `w`: the weight is infinite",
+            "",
+        ),
         (error("policy,gmv,x,w\na,1,1,0\nb,1,1,0\n", weight), "column `w`: all weights are zero", ""),
         (
             error("policy,gmv,x,c\na,1,1,1\nb,1,1,\n", |roles| roles.cluster = Some("c".into())),
-            "row 2: column `c`: the cluster is null",
+            "row 1 (counted from 0): column `c`: the cluster is null",
             "",
         ),
         (
@@ -126,14 +134,14 @@ fn wrong_cells_are_told_with_file_row_and_column() {
         ),
         (
             error("policy,gmv,x,p\na,1,1,1.5\n", |roles| roles.propensity = Some("p".into())),
-            "row 1: column `p`: the propensity is 1.5",
+            "row 0 (counted from 0): column `p`: the propensity is 1.5",
             "between 0 and 1",
         ),
         (
             error("policy,gmv,x,m\na,1,1,inf\n", |roles| {
                 roles.prediction.insert("gmv".into(), "m".into());
             }),
-            "row 1: column `m`: the prediction is infinite",
+            "row 0 (counted from 0): column `m`: the prediction is infinite",
             "",
         ),
     ];

@@ -61,8 +61,20 @@ fn encoder(source: &Source) -> Encoder {
 }
 
 fn write(path: &Path, roles: &Roles, n_policies: usize, members: bool, interval: Option<f64>) -> Result<u64> {
-    let source = source(4);
-    let encoder = encoder(&source);
+    let linear = Linear { n_targets: n_policies, members };
+    write_as(false, &source(4), path, roles, &linear, interval)
+}
+
+fn write_as(
+    wide: bool,
+    source: &Source,
+    path: &Path,
+    roles: &Roles,
+    linear: &Linear,
+    interval: Option<f64>,
+) -> Result<u64> {
+    let encoder = encoder(&self::source(4));
+    let n_policies = linear.n_targets;
     let columns = roles.check(source.schema(), Need { features: false, ..Need::SCORE })?;
     let columns = encoder.columns_for(columns, source.schema())?;
     let policies: Vec<String> = (0..n_policies).map(|policy| format!("T{policy}")).collect();
@@ -71,15 +83,16 @@ fn write(path: &Path, roles: &Roles, n_policies: usize, members: bool, interval:
         encoder: &encoder,
         columns: &columns,
         exposure: None,
-        scorer: &Linear { n_targets: n_policies, members },
+        scorer: linear,
         outcomes: &["gmv".to_owned(), "cost".to_owned()],
         policies: &policies,
         against: "control",
         interval,
         unseen_share: interval.map(|_| unseen.as_slice()),
         support: None,
+        wide,
     };
-    table.write(&source, path, &Silent)
+    table.write(source, path, &Silent)
 }
 
 #[test]
@@ -112,6 +125,50 @@ fn every_row_and_policy_in_order() {
         }
     }
     assert_eq!(pair, N_ROWS * n_policies);
+}
+
+#[test]
+fn wide_tables_have_the_cells_of_long_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let roles = Roles {
+        id: vec!["user".into()],
+        population: Some("x >= 500 and x < 503".into()),
+        ..Roles::default()
+    };
+    let cells = |wide, name: &str| {
+        let path = folder.path().join(name);
+        let linear = Linear { n_targets: 2, members: true };
+        let n_rows = write_as(wide, &source(4), &path, &roles, &linear, Some(0.9)).unwrap();
+        assert_eq!(n_rows, if wide { 3 } else { 6 });
+        let text = std::fs::read_to_string(path).unwrap();
+        text.lines().map(|line| line.split(',').map(str::to_owned).collect()).collect::<Vec<Vec<String>>>()
+    };
+    let (long, wide) = (cells(false, "long.csv"), cells(true, "wide.csv"));
+    assert_eq!(
+        wide[0].join(","),
+        "user,effect_gmv_T0,effect_gmv_T1,effect_cost_T0,effect_cost_T1,\
+         lower_gmv_T0,upper_gmv_T0,lower_gmv_T1,upper_gmv_T1,lower_cost_T0,upper_cost_T0,lower_cost_T1,upper_cost_T1,\
+         unseen_share_T0,unseen_share_T1"
+    );
+    for line in &long[1..] {
+        let row = wide[1..].iter().find(|row| row[0] == line[0]).unwrap();
+        for (place, name) in long[0].iter().enumerate().skip(3) {
+            let column = wide[0].iter().position(|own| *own == format!("{name}_{}", line[1])).unwrap();
+            assert_eq!(row[column], line[place], "{name} of {}", line[0]);
+        }
+    }
+}
+
+#[test]
+fn a_table_without_rows_has_no_effects() {
+    let folder = tempfile::tempdir().unwrap();
+    let empty = Source::from_batches(source(1).schema().clone(), Vec::new()).unwrap();
+    for wide in [false, true] {
+        let path = folder.path().join("none.csv");
+        let linear = Linear { n_targets: 2, members: true };
+        assert_eq!(write_as(wide, &empty, &path, &Roles::default(), &linear, None).unwrap(), 0);
+        assert_eq!(std::fs::read_to_string(path).unwrap().lines().count(), 1);
+    }
 }
 
 #[test]

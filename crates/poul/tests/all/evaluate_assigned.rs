@@ -192,7 +192,10 @@ fn a_weight_of_two_is_the_row_twice_and_of_zero_none() {
     assert_eq!(world.all(40), weighted);
     world.residual[1] = f64::NAN;
     assert!(
-        assigned(&world.rows(), &Bootstrap::default(), &Silent).unwrap_err().to_string().contains("row 2")
+        assigned(&world.rows(), &Bootstrap::default(), &Silent)
+            .unwrap_err()
+            .to_string()
+            .contains("row 1 (counted from 0)")
     );
 }
 

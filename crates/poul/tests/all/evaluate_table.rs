@@ -225,7 +225,7 @@ fn errors_name_row_and_column() {
     let row = wrong.arm.iter().position(|arm| *arm == 1).unwrap();
     wrong.gmv[row] = f64::NAN;
     let error = run(&wrong, 2, &params(20), &Silent).unwrap_err();
-    assert_eq!(error.to_string(), format!("row {}: the outcome `gmv` is NaN", row + 1));
+    assert_eq!(error.to_string(), format!("row {row} (counted from 0): the outcome `gmv` is NaN"));
     let mut wrong = table(300);
     wrong.effects[1].pop();
     let error = run(&wrong, 2, &params(20), &Silent).unwrap_err();

@@ -139,6 +139,7 @@ impl World {
             interval: None,
             unseen_share: None,
             support: None,
+            wide: false,
         };
         let (_, batches) = table.collect(&self.source, &Silent)?;
         let column = |batch: &RecordBatch| {

@@ -299,13 +299,21 @@ fn what_does_not_fit_together_is_an_error() {
     assert!(told(OutcomeProblem { outcomes: &y[1..], ..problem }).contains("49 outcomes where 50"));
     let mut gap = y.clone();
     gap[9] = f32::NAN;
-    assert!(told(OutcomeProblem { outcomes: &gap, ..problem }).contains("row 10: outcome 1 is not finite"));
+    assert!(
+        told(OutcomeProblem { outcomes: &gap, ..problem })
+            .contains("row 9 (counted from 0): outcome 1 is not finite")
+    );
     let mut weight = vec![1.0; 50];
     weight[3] = -1.0;
-    assert!(told(OutcomeProblem { weight: Some(&weight), ..problem }).contains("row 4: the weight is -1"));
+    assert!(
+        told(OutcomeProblem { weight: Some(&weight), ..problem })
+            .contains("row 3 (counted from 0): the weight is -1")
+    );
     assert!(told(OutcomeProblem { weight: Some(&[0.0; 50]), ..problem }).contains("weight 0"));
     let given: [(usize, &[f32]); 1] = [(0, &gap)];
-    assert!(told(OutcomeProblem { given: &given, ..problem }).contains("row 10: the prediction"));
+    assert!(
+        told(OutcomeProblem { given: &given, ..problem }).contains("row 9 (counted from 0): the prediction")
+    );
     let narrow = DenseRows::new(&[0.0; 2], 2).unwrap();
     let extra = ExtraRows { x: &narrow, outcomes: &[1.0], weight: None, cluster: None };
     assert!(

@@ -56,10 +56,12 @@ fn what_is_wrong_with_a_table_of_strata_is_told() {
         error.to_string()
     };
     assert!(told("a,control,0.5\na,t1,0.4\n").contains("stratum `a`: the probabilities sum to 0.9, not 1"));
-    assert!(told("a,control,0.5\na,t2,0.5\n").contains("row 2: unknown policy `t2`"));
-    assert!(told("a,control,1.5\na,t1,-0.5\n").contains("row 1: the probability is 1.5"));
-    assert!(told("a,control,0.5\na,control,0.5\n").contains("row 2: policy `control` has two"));
-    assert!(told("a,control,0.5\na,t1,\n").contains("row 2: the probability is null"));
+    assert!(told("a,control,0.5\na,t2,0.5\n").contains("row 1 (counted from 0): unknown policy `t2`"));
+    assert!(told("a,control,1.5\na,t1,-0.5\n").contains("row 0 (counted from 0): the probability is 1.5"));
+    assert!(
+        told("a,control,0.5\na,control,0.5\n").contains("row 1 (counted from 0): policy `control` has two")
+    );
+    assert!(told("a,control,0.5\na,t1,\n").contains("row 1 (counted from 0): the probability is null"));
     assert!(told("a,control,half\na,t1,half\n").contains("column `probability`"));
     let path = folder.path().join("other.csv");
     std::fs::write(&path, "stratum,policy\na,control\n").unwrap();
@@ -74,10 +76,14 @@ fn what_is_wrong_with_a_table_of_strata_is_told() {
     };
     assert_eq!(given(&[0, 1], &labels, &[1, 0]).unwrap().of_row(1, 2), [1.0, 0.0]);
     let error = given(&[0, 1], &labels, &[1, 1]).unwrap_err();
-    assert!(error.to_string().contains("row 2 of the data: policy `t1` has probability 0 in stratum `a`"));
+    assert!(
+        error
+            .to_string()
+            .contains("row 1 (counted from 0) of the data: policy `t1` has probability 0 in stratum `a`")
+    );
     let labels: [Arc<str>; 2] = ["b".into(), "c".into()];
     let error = given(&[0, 1], &labels, &[1, 1]).unwrap_err();
-    assert!(error.to_string().contains("row 2 of the data: unknown stratum `c`"), "{error}");
+    assert!(error.to_string().contains("row 1 (counted from 0) of the data: unknown stratum `c`"), "{error}");
 }
 
 #[test]

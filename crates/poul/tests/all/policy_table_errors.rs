@@ -172,28 +172,32 @@ fn parquet_forms() {
         "write the column as numbers",
     );
     let null = strings(&[Some("a"), None]);
-    check(replaced(1, null), "p.parquet: row 2: policy `T`: the name of the context is empty", "a name");
+    check(
+        replaced(1, null),
+        "p.parquet: row 1 (counted from 0): policy `T`: the name of the context is empty",
+        "a name",
+    );
     let null = Arc::new(Float64Array::from(vec![Some(1.0), None]));
     check(
         replaced(3, null),
-        "p.parquet: row 2: policy `T`: context `b`: the probability is missing",
+        "p.parquet: row 1 (counted from 0): policy `T`: context `b`: the probability is missing",
         "from 0 to 1",
     );
     let nan = Arc::new(Float64Array::from(vec![1.0, f64::NAN]));
     check(
         replaced(3, nan),
-        "p.parquet: row 2: policy `T`: context `b`: the probability of action `x` is not a number (NaN)",
+        "p.parquet: row 1 (counted from 0): policy `T`: context `b`: the probability of action `x` is not a number (NaN)",
         "from 0 to 1",
     );
     let half = Arc::new(Float64Array::from(vec![1.0, 0.5]));
     check(
         replaced(3, half),
-        "p.parquet: row 2: policy `T`: context `b`: the probabilities sum to 0.5, not 1",
+        "p.parquet: row 1 (counted from 0): policy `T`: context `b`: the probabilities sum to 0.5, not 1",
         "sum to 1",
     );
     check(
         replaced(1, strings(&[Some("a"), Some("a")])),
-        "p.parquet: row 2: policy `T`: context `a`: action `x` is given twice (first on row 1)",
+        "p.parquet: row 1 (counted from 0): policy `T`: context `a`: action `x` is given twice (first on row 0 (counted from 0))",
         "keep one",
     );
     let empty = good().into_iter().map(|(name, array)| (name, array.slice(0, 0))).collect();

@@ -191,5 +191,5 @@ fn wrong_settings_are_named() {
     };
     assert_eq!(settle("ridge", 0.0.into()), "`model.ridge` is out of range");
     assert!(settle("link", "probit".into()).contains("unknown variant `probit`"));
-    assert!(settle("factors", serde_json::json!([])).contains("unknown field `factors`"));
+    assert!(settle("factors", serde_json::json!([])).contains("unknown setting `factors`"));
 }

@@ -3,9 +3,9 @@
 
 use poul::compare::{Comparison, LearnerResult};
 use poul::evaluate::Metric;
+use poul_report::policies_name;
 
 use super::layout::{Layout, METRICS, metric_name, policy_name};
-use crate::commands::policies_name;
 
 pub(super) fn tables(comparison: &Comparison) -> String {
     let layout = Layout::new(comparison);

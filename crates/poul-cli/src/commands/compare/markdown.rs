@@ -2,8 +2,7 @@
 
 use poul::compare::{Comparison, LearnerResult};
 use poul::evaluate::Metric;
-
-use crate::commands::policies_name;
+use poul_report::policies_name;
 
 use super::layout::{Layout, METRICS, metric_name, policy_name};
 

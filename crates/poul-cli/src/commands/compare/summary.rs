@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use poul::compare::{Cell, Comparison, LearnerResult};
 use poul::evaluate::Metric;
+use poul_report::number::{count, optional};
+use poul_report::policies_name;
 
-use crate::number::{count, optional};
-use crate::table::{Table, shortened};
+use crate::table::{Table, shortened_beside};
 
 use super::layout::policy_name;
-use crate::commands::policies_name;
 
 /// With more policies than this only all together are shown; the JSON has each.
 const MOST_POLICIES: usize = 6;
@@ -148,7 +148,7 @@ fn table(comparison: &Comparison, population: &str, outcome: &str) -> String {
             let value = |metric: Metric| optional(cell.metric(metric).map(|own| without_rounding(own.value)));
             let auuc = cell.metric(Metric::Auuc);
             let cells = [
-                shortened(&policy_name(cell.policy.as_deref())),
+                shortened_beside(&policy_name(cell.policy.as_deref()), &comparison.against),
                 learner.label.clone(),
                 value(Metric::Auuc),
                 interval(auuc.and_then(|own| own.interval)),

@@ -4,11 +4,11 @@ use poul::evaluate::{AtomEffect, Interval};
 use poul::model::Model;
 use poul::validate::components;
 use poul::{Error, Progress, Result};
+use poul_report::number::{count, optional, percent};
 
 use super::{find, policies};
 use crate::args::Effect;
 use crate::commands::print;
-use crate::number::{count, optional, percent};
 use crate::progress::Terminal;
 use crate::table::{Table, shortened};
 

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use poul::evaluate::{AssignedPolicies, Evaluation};
+use poul::evaluate::Evaluation;
+use poul_report::number::{count, optional};
+use poul_report::policies_name;
 
 use super::summary::{interval, note_lines};
-use crate::number::{count, optional};
 use crate::table::Table;
 
 /// Nothing where arms are full: the JSON has it then too.
@@ -56,13 +57,4 @@ pub(super) fn summary(evaluation: &Evaluation) -> String {
         100.0 * evaluation.level,
         note_lines(&about, 3)
     )
-}
-
-/// Which rows, in a word or two.
-pub(crate) fn policies_name(policies: AssignedPolicies) -> &'static str {
-    match policies {
-        AssignedPolicies::All => "all",
-        AssignedPolicies::Seen => "seen in training",
-        AssignedPolicies::New => "new",
-    }
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use poul::evaluate::{AverageEffect, BY_PREDICTED_EFFECT, Evaluation};
+use poul_report::number::{count, optional};
 
 use super::summary::note_lines;
-use crate::number::{count, optional};
-use crate::table::{Table, shortened};
+use crate::table::{Table, shortened, shortened_beside};
 
 /// The averages over all rows, then by the columns that were asked for; those by predicted effect are left to the JSON.
 pub(super) fn summary(evaluation: &Evaluation) -> String {
@@ -35,7 +35,7 @@ pub(super) fn summary(evaluation: &Evaluation) -> String {
     for own in &whole {
         let cells = [
             own.outcome.clone(),
-            shortened(&own.policy),
+            shortened_beside(&own.policy, &own.against),
             count(own.n_treated as u64),
             optional(own.effect),
             optional(own.se),
@@ -49,8 +49,8 @@ pub(super) fn summary(evaluation: &Evaluation) -> String {
     text.push_str(&table.to_string());
     if is_observed {
         text.push_str(
-            "overlap: rows that had a real chance of both policies; effective: what the policy's rows are worth under \
-             weights 1/π;\nvanishes at: how many times something unobserved would have to change the odds of getting the \
+            "overlap: rows that had a real chance of both policies; effective: the policy's effective sample size after \
+             weighting;\nvanishes at: how many times something unobserved would have to change the odds of getting the \
              policy for the interval to hold zero.\n",
         );
     }
@@ -64,7 +64,7 @@ pub(super) fn summary(evaluation: &Evaluation) -> String {
                 by(own),
                 shortened(own.group.as_deref().unwrap_or_default()),
                 own.outcome.clone(),
-                shortened(&own.policy),
+                shortened_beside(&own.policy, &own.against),
                 count(own.rows as u64),
                 count(own.n_treated as u64),
                 optional(own.effect),

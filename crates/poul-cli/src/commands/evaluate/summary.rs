@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use poul::evaluate::{Evaluation, Metrics};
+use poul_report::number::{count, optional};
 
 use super::{assigned, averages, checks, verdicts};
-use crate::number::{count, optional};
-use crate::table::{Table, shortened};
+use crate::table::{Table, shortened_beside};
 
 /// The main numbers, for a person.
 pub(super) fn summary(evaluation: &Evaluation) -> String {
@@ -58,7 +58,7 @@ fn comparisons(evaluation: &Evaluation) -> String {
         ]);
     };
     for result in &evaluation.results {
-        row(&result.outcome, shortened(&result.policy), &result.metrics);
+        row(&result.outcome, shortened_beside(&result.policy, &result.against), &result.metrics);
     }
     for pooled in evaluation.pooled.iter().filter(|pooled| pooled.policies.len() > 1) {
         row(&pooled.outcome, format!("all {}, pooled", pooled.policies.len()), &pooled.metrics);

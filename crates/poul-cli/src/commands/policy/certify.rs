@@ -2,13 +2,13 @@
 
 use poul::model::{Certificate, CertificateParams, Model, OutcomeBound};
 use poul::{Error, Progress, Result};
+use poul_report::number::{count, optional, percent, significant};
 use serde_json::json;
 
 use crate::args::PolicyCertify;
 use crate::commands::{JsonTarget, effect};
-use crate::number::{count, optional, percent, significant};
 use crate::progress::Terminal;
-use crate::table::{Table, shortened};
+use crate::table::{Table, shortened, shortened_beside};
 
 pub(super) fn run(args: &PolicyCertify, terminal: &Terminal) -> Result<()> {
     let params = CertificateParams { min_rows: args.min_rows, nearest: args.nearest, level: args.level };
@@ -38,7 +38,7 @@ fn text(certificate: &Certificate) -> String {
     let mut text = format!("{}: {verdict}\n\n", shortened(policy));
     let mut nearest = Table::new(["nearest policies that were run", "distance", "training rows"]);
     for own in &certificate.nearest {
-        nearest.row([shortened(&own.policy), significant(own.distance), count(own.rows)]);
+        nearest.row([shortened_beside(&own.policy, policy), significant(own.distance), count(own.rows)]);
     }
     text += &format!("{nearest}\n");
     text += &format!(
@@ -53,7 +53,7 @@ fn text(certificate: &Certificate) -> String {
         certificate.bounds.iter().for_each(|own| text += &bound(own, certificate, against));
     }
     if certificate.bounds.is_empty() {
-        text += "\nno bound: the learner has no treatment net\n";
+        text += "\nno bound: the learner has no policy embedding\n";
     }
     text
 }
@@ -104,11 +104,11 @@ fn bound(bound: &OutcomeBound, certificate: &Certificate, against: &str) -> Stri
     let (policy, outcome) = (shortened(&certificate.policy), &bound.outcome);
     let mut text = format!(
         "\n{outcome}: the most by which the effect of {policy} can differ from that of {}\n\
-         L_ρ {lipschitz}, B_φ {embedding}, ‖h − h′‖ {moved}",
+         policy embedding: Lipschitz constant {lipschitz}, largest action vector {embedding}, moved by {moved}",
         shortened(against)
     );
     text += if members.len() > 1 { " over members\n" } else { "\n" };
-    let mut table = Table::new(["decile of ‖g(x)‖", "‖g(x)‖", "by distance", "by embedding", "typical"]);
+    let mut table = Table::new(["decile of heterogeneity", "size", "by distance", "by embedding", "typical"]);
     for own in &bound.deciles {
         table.row([
             own.decile.to_string(),

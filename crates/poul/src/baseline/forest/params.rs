@@ -248,7 +248,7 @@ mod tests {
             settle::<CausalParams>(&settings).unwrap_err().to_string()
         };
         assert_eq!(message("sample_fraction", 0.8.into()), "`model.sample_fraction` is out of range");
-        assert!(message("tree", 5.into()).contains("unknown field `tree`"));
+        assert!(message("tree", 5.into()).contains("unknown setting `tree`"));
         let unknown = Settings { preset: Some("fast".into()), ..Settings::default() };
         assert!(settle::<CausalParams>(&unknown).is_err() && settle::<UpliftParams>(&unknown).is_err());
         assert!(settle::<UpliftParams>(&Settings::default()).is_ok());

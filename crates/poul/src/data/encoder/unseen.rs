@@ -18,7 +18,7 @@ impl Unseen {
         let note = |(feature, count): (&super::FeatureEncoder, &u64)| {
             let share = 100.0 * *count as f64 / self.n_rows as f64;
             format!(
-                "column `{}`: {count} of {} rows ({share:.1} %) have a category that training never saw; it counts as none of the known ones",
+                "column `{}`: {count} of {} rows ({share:.1} %) have a value that training never saw: it is ignored",
                 feature.feature.name, self.n_rows,
             )
         };

@@ -2,7 +2,7 @@
 
 use crate::net::RowSource;
 use crate::nuisance::Folds;
-use crate::{Error, Result};
+use crate::{Error, Result, row_name};
 
 use super::params::OutcomeLoss;
 
@@ -72,7 +72,7 @@ impl<'a> OutcomeProblem<'a> {
         length("weights", self.weight.map_or(n_rows, <[f32]>::len), n_rows)?;
         length("clusters", self.cluster.map_or(n_rows, <[u32]>::len), n_rows)?;
         length("policies", self.policy.map_or(n_rows, <[u32]>::len), n_rows)?;
-        check_values(self.outcomes, self.losses, "row")?;
+        check_values(self.outcomes, self.losses, "")?;
         check_weights(self.weight)?;
         for (outcome, values) in self.given {
             if *outcome >= n_outcomes {
@@ -80,7 +80,7 @@ impl<'a> OutcomeProblem<'a> {
             }
             length("predictions", values.len(), n_rows)?;
             if let Some(row) = values.iter().position(|value| !value.is_finite()) {
-                return Err(Error::input("the prediction is not finite").at(format!("row {}", row + 1)));
+                return Err(Error::input("the prediction is not finite").at_row(row));
             }
         }
         match &self.extra {
@@ -104,7 +104,7 @@ impl ExtraRows<'_> {
         length("baseline outcomes", self.outcomes.len(), n_rows * problem.losses.len())?;
         length("baseline weights", self.weight.map_or(n_rows, <[f32]>::len), n_rows)?;
         length("baseline clusters", self.cluster.map_or(n_rows, <[u32]>::len), n_rows)?;
-        check_values(self.outcomes, problem.losses, "baseline row")?;
+        check_values(self.outcomes, problem.losses, "baseline ")?;
         check_weights(self.weight)
     }
 }
@@ -116,7 +116,7 @@ fn length(what: &str, given: usize, expected: usize) -> Result<()> {
     Err(Error::other(format!("{given} {what} where {expected} are needed")))
 }
 
-fn check_values(outcomes: &[f32], losses: &[OutcomeLoss], place: &str) -> Result<()> {
+fn check_values(outcomes: &[f32], losses: &[OutcomeLoss], table: &str) -> Result<()> {
     for (row, outcomes) in outcomes.chunks(losses.len()).enumerate() {
         for (outcome, (value, loss)) in outcomes.iter().zip(losses).enumerate() {
             let what = match loss {
@@ -125,7 +125,7 @@ fn check_values(outcomes: &[f32], losses: &[OutcomeLoss], place: &str) -> Result
                 _ => continue,
             };
             let error = Error::input(format!("outcome {} {what}: {value}", outcome + 1));
-            let error = error.at(format!("{place} {}", row + 1));
+            let error = error.at(format!("{table}{}", row_name(row)));
             return Err(match loss {
                 OutcomeLoss::Logistic => error.hint("the logistic loss is for 0/1 outcomes: use `squared`"),
                 OutcomeLoss::Squared => error,
@@ -138,7 +138,7 @@ fn check_values(outcomes: &[f32], losses: &[OutcomeLoss], place: &str) -> Result
 pub(in crate::nuisance) fn check_weights(weight: Option<&[f32]>) -> Result<()> {
     let Some(weight) = weight else { return Ok(()) };
     if let Some(row) = weight.iter().position(|weight| !(*weight >= 0.0 && weight.is_finite())) {
-        let error = Error::input(format!("the weight is {}", weight[row])).at(format!("row {}", row + 1));
+        let error = Error::input(format!("the weight is {}", weight[row])).at_row(row);
         return Err(error.hint("weights are finite and not below 0"));
     }
     Ok(())

@@ -6,7 +6,7 @@ use crate::data::Design;
 use crate::net::RowSource;
 use crate::nuisance::outcome::problem::check_weights;
 use crate::nuisance::{Folds, NuisanceChoice};
-use crate::{Error, Progress, Result, Seed};
+use crate::{Error, Progress, Result, Seed, row_name};
 
 use super::Propensity;
 use super::clip::Clipped;
@@ -135,7 +135,7 @@ impl<'a> Assignment<'a> {
     /// What a row is called in messages.
     pub(super) fn place(&self, row: usize) -> String {
         let number = self.rows.and_then(|rows| rows.get(row).copied()).unwrap_or(row as u64);
-        format!("row {}", number + 1)
+        row_name(number)
     }
 
     fn check(&self) -> Result<()> {

@@ -126,13 +126,13 @@ mod tests {
             error.to_string()
         };
         let sum = told(&[0, 0], &[("p_a", &[1.0, 0.5]), ("p_b", &[0.0, 0.4])]);
-        assert_eq!(sum, "row 11: the propensities sum to 0.900000, not 1");
+        assert_eq!(sum, "row 10 (counted from 0): the propensities sum to 0.900000, not 1");
         let missing = told(&[0, 2], &[("p_a", &[0.5, 0.5]), ("p_b", &[0.5, 0.5])]);
-        assert!(missing.starts_with("row 11: ") && missing.contains("`c`"), "{missing}");
+        assert!(missing.starts_with("row 10 (counted from 0): ") && missing.contains("`c`"), "{missing}");
         let zero = told(&[1], &[("p_a", &[1.0]), ("p_b", &[0.0])]);
-        assert!(zero.contains("`p_b`") && zero.contains("row 1: "), "{zero}");
+        assert!(zero.contains("`p_b`") && zero.contains("row 0 (counted from 0): "), "{zero}");
         assert!(told(&[0], &[("p_a", &[1.5])]).contains("column `p_a`"));
-        assert!(told(&[0], &[("p_a", &[f32::NAN])]).contains("row 1"));
+        assert!(told(&[0], &[("p_a", &[f32::NAN])]).contains("row 0 (counted from 0)"));
         assert!(told(&[0], &[("p_z", &[1.0])]).contains("unknown policy `z`"));
         assert!(told(&[0], &[("p_a", &[1.0]), ("q_a", &[1.0])]).contains("`q_a`"));
     }

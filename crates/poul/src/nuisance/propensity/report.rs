@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Propensity;
 use super::assignment::Assignment;
 use super::clip::Clipped;
+use crate::counted;
 use crate::nuisance::classes::masses;
 
 /// What [`fit_propensity`](super::fit_propensity) found.
@@ -111,12 +112,12 @@ impl PropensityReport {
         let own_share = self.clipped_own_rows as f64 / n_rows as f64;
         (self.clipped_rows > 0).then(|| {
             format!(
-                "propensities were lifted to the floor (`clip` = {clip}) in {} rows ({:.1} %); {} rows ({:.1} %) have a \
-                 policy that was lifted: there is little overlap there",
-                self.clipped_rows,
-                100.0 * self.clipped_share,
-                self.clipped_own_rows,
+                "{} ({:.1} %) received a policy whose estimated probability was below the floor (`clip` = {clip}), and {} \
+                 ({:.1} %) had some policy below it: there is little overlap there",
+                counted(self.clipped_own_rows, "row", "rows"),
                 100.0 * own_share,
+                counted(self.clipped_rows, "row", "rows"),
+                100.0 * self.clipped_share,
             )
         })
     }

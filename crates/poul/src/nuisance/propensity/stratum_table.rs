@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 
 use crate::data::{Labels, Source, numbers};
-use crate::{Error, Kind, Result};
+use crate::{Error, Kind, Result, row_name};
 
 use super::Propensity;
 use super::assignment::Assignment;
@@ -115,12 +115,12 @@ impl StratumTable {
         Ok(())
     }
 
-    /// Adds the rows of a batch; `row` counts those of the table, from 1.
+    /// Adds the rows of a batch; `row` counts those of the table, from 0.
     fn add(&mut self, batch: &RecordBatch, row: &mut u64, policy_names: &[String]) -> Result<()> {
         let first = *row;
         let null = |column: &str, in_batch: usize| {
             let error = Error::input(format!("the {column} is null"));
-            error.at(format!("row {}", first + in_batch as u64 + 1)).hint("fill it in, or leave the row out")
+            error.at_row(first + in_batch as u64).hint("fill it in, or leave the row out")
         };
         let (mut strata, mut policies) = (Labels::new(), Labels::new());
         let stratum_codes = strata.codes_of(batch.column(0)).map_err(|row| null("stratum", row))?;
@@ -130,8 +130,8 @@ impl StratumTable {
             return Err(error.hint("a cell that is no number makes a CSV column text"));
         };
         for ((stratum, policy), value) in stratum_codes.iter().zip(&policy_codes).zip(values) {
+            let place = row_name(*row);
             *row += 1;
-            let place = format!("row {row}");
             let (Some(stratum), Some(policy)) = (strata.name(*stratum), policies.name(*policy)) else {
                 continue;
             };

@@ -5,8 +5,8 @@ use poul::evaluate::{Evaluation, Metric};
 
 use super::markup::{HtmlTable, interval, paragraph, signed};
 use super::page::{Part, Section};
-use crate::commands::policies_name;
 use crate::number::{count, optional};
+use crate::policies_name;
 
 const HOW: &str = "A row is measured by the effect of its own policy less the average effect of the policies that it could have \
     been given. R-score: the share explained of what the outcome model leaves; noise keeps it far below 1. Slope: 1 where sizes \

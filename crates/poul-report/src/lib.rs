@@ -16,6 +16,7 @@ mod curves;
 mod fixture;
 mod map;
 mod markup;
+pub mod number;
 mod page;
 mod policies;
 mod provenance;
@@ -25,13 +26,15 @@ mod target;
 mod tests;
 mod training;
 mod who_gains;
+mod words;
 
 use poul::Result;
 use poul::compare::Comparison;
 use poul::evaluate::{Evaluation, PolicyResult};
 
 use self::page::Page;
-pub(crate) use self::target::ReportTarget;
+pub use self::target::ReportTarget;
+pub use self::words::policies_name;
 
 /// Fewer rows in an arm than this, and a comparison is shown in grey and without intervals.
 const FEWEST_ROWS: usize = 30;
@@ -40,7 +43,7 @@ const FEWEST_ROWS: usize = 30;
 const MOST_POLICIES: usize = 100;
 
 /// The report of an evaluation.
-pub(crate) fn of_evaluation(evaluation: &Evaluation) -> Result<String> {
+pub fn of_evaluation(evaluation: &Evaluation) -> Result<String> {
     let sections = [
         summary::section(evaluation),
         checks::section(evaluation),
@@ -63,7 +66,7 @@ pub(crate) fn of_evaluation(evaluation: &Evaluation) -> Result<String> {
 }
 
 /// The report of a comparison; `command` is what was typed.
-pub(crate) fn of_comparison(comparison: &Comparison, command: &str) -> Result<String> {
+pub fn of_comparison(comparison: &Comparison, command: &str) -> Result<String> {
     let title = "Learners side by side".to_owned();
     Page { title, sections: comparison::sections(comparison, command) }.render()
 }

@@ -236,7 +236,7 @@ fn validation(names: &[String]) -> Validation {
             check(
                 "Outcome model",
                 Verdict::Doubt,
-                "m explains 4 % of the variance of cost: intervals are wide.",
+                "The outcome model explains 4 % of the variance of cost: intervals are wide.",
             ),
             check("Sample ratio", Verdict::Pass, "the arms have the declared shares (p = 0.41)."),
             check("Balance", Verdict::Pass, "no feature predicts the assignment (largest z 2.1 of 100)."),

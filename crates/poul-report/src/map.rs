@@ -3,7 +3,7 @@
 use poul::evaluate::{Evaluation, PolicyPlace};
 use serde_json::json;
 
-use super::chart::{Column, Panel, Variant, axis, label, short_label};
+use super::chart::{Column, Panel, Variant, axis, label, policy_label};
 use super::markup::{HtmlTable, listed};
 use super::page::{Part, Section};
 use crate::number::{count, optional, percent, significant};
@@ -16,11 +16,12 @@ pub(super) fn section(evaluation: &Evaluation) -> Option<Section> {
     if places.is_empty() {
         return None;
     }
-    let parts = vec![Part::Panel(panel(places)), Part::Html(table(places))];
+    let against = evaluation.results.first().map_or("", |result| &result.against);
+    let parts = vec![Part::Panel(panel(places, against)), Part::Html(table(places))];
     Some(Section { id: "map-section", title: "How far is each policy from what was run?", parts })
 }
 
-fn panel(places: &[PolicyPlace]) -> Panel {
+fn panel(places: &[PolicyPlace], against: &str) -> Panel {
     let sides = label_sides(places);
     let most = places.iter().map(|place| place.rows).max().unwrap_or(0).max(1) as f64;
     let group = |run: bool| {
@@ -31,13 +32,13 @@ fn panel(places: &[PolicyPlace]) -> Panel {
             .filter(|(place, _)| (place.rows > 0) == run)
             .map(|(_, side)| *side)
             .collect();
-        let names: Vec<String> = own.iter().map(|place| short_label(&place.policy)).collect();
+        let names: Vec<String> = own.iter().map(|place| policy_label(&place.policy, against)).collect();
         let hover: Vec<String> = own
             .iter()
             .map(|place| {
                 let near = match (&place.nearest, place.distance) {
                     (Some(nearest), Some(distance)) if *nearest != place.policy => {
-                        format!("<br>nearest {} at d = {}", label(nearest), significant(distance))
+                        format!("<br>nearest {} at distance {}", label(nearest), significant(distance))
                     }
                     _ => String::new(),
                 };
@@ -81,7 +82,7 @@ fn panel(places: &[PolicyPlace]) -> Panel {
         id: "map",
         title: "Map of policies".to_owned(),
         how: "Policies that lie close together do similar things, as far as effects are concerned. The size of a mark is the \
-              number of training rows; d runs from 0 (the same mixture) to 2 (nothing shared)."
+              number of training rows; the distance runs from 0 (the same mixture) to 2 (nothing shared)."
             .to_owned(),
         keys: Vec::new(),
         variants: vec![Variant::chart(Vec::new(), words, traces.map(group).collect(), layout)],

@@ -1,7 +1,7 @@
 //! How numbers are written for people.
 
 /// `3820637` → `3,820,637`.
-pub(crate) fn count(n: u64) -> String {
+pub fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
@@ -13,13 +13,18 @@ pub(crate) fn count(n: u64) -> String {
     text
 }
 
+/// `1 context`, `3,000 contexts`.
+pub fn counted(n: usize, one: &str, many: &str) -> String {
+    format!("{} {}", count(n as u64), if n == 1 { one } else { many })
+}
+
 /// So many a second: a decimal where they are few.
-pub(crate) fn rate(rate: f64) -> String {
+pub fn rate(rate: f64) -> String {
     if rate < 10.0 { format!("{rate:.1}") } else { count(rate as u64) }
 }
 
 /// `90` → `90 s`, `1500` → `25 min`.
-pub(crate) fn duration(seconds: f64) -> String {
+pub fn duration(seconds: f64) -> String {
     match seconds {
         seconds if seconds < 120.0 => format!("{seconds:.0} s"),
         seconds if seconds < 7200.0 => format!("{:.0} min", seconds / 60.0),
@@ -28,7 +33,7 @@ pub(crate) fn duration(seconds: f64) -> String {
 }
 
 /// Four significant digits, without an exponent where the number is of everyday size.
-pub(crate) fn significant(x: f64) -> String {
+pub fn significant(x: f64) -> String {
     if x == 0.0 || !x.is_finite() {
         return if x == 0.0 { "0".into() } else { x.to_string() };
     }
@@ -41,12 +46,12 @@ pub(crate) fn significant(x: f64) -> String {
 }
 
 /// As [`significant`], and a dash where there is no number.
-pub(crate) fn optional(x: Option<f64>) -> String {
+pub fn optional(x: Option<f64>) -> String {
     x.map_or_else(|| "–".into(), significant)
 }
 
 /// `0.4712` → `47.1 %`.
-pub(crate) fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
@@ -68,6 +73,8 @@ mod tests {
     fn numbers_read_well() {
         assert_eq!(count(3_820_637), "3,820,637");
         assert_eq!(count(12), "12");
+        assert_eq!(counted(1, "context", "contexts"), "1 context");
+        assert_eq!(counted(3000, "context", "contexts"), "3,000 contexts");
         assert_eq!(significant(0.012_346), "0.01235");
         assert_eq!(significant(-1234.56), "-1235");
         assert_eq!(significant(1.0), "1.000");

@@ -6,15 +6,16 @@ use std::path::Path;
 use poul::{AtomicFile, Error, Result};
 
 /// The file of `--report`, opened before the work, so that a folder that is not there is told at once.
-pub(crate) struct ReportTarget(Option<AtomicFile>);
+pub struct ReportTarget(Option<AtomicFile>);
 
 impl ReportTarget {
-    pub(crate) fn open(flag: Option<&Path>) -> Result<Self> {
+    /// Opens the file, where one is named.
+    pub fn open(flag: Option<&Path>) -> Result<Self> {
         flag.map(AtomicFile::create).transpose().map(Self)
     }
 
     /// Writes the page, where one was asked for.
-    pub(crate) fn write(self, page: impl FnOnce() -> Result<String>) -> Result<()> {
+    pub fn write(self, page: impl FnOnce() -> Result<String>) -> Result<()> {
         let Some(mut file) = self.0 else { return Ok(()) };
         let page = page()?;
         file.write_all(page.as_bytes()).map_err(|error| Error::output(file.path(), error))?;

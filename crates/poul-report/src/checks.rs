@@ -44,14 +44,14 @@ fn balance(validation: &Validation) -> Option<Panel> {
     let after: Vec<f64> = shown.iter().map(|own| own.correlation).collect();
     let z: Vec<f64> = shown.iter().map(|own| own.z).collect();
     let words = format!(
-        "The largest correlation of the treatment's embedding with a feature is {} ({}), {} standard errors from none.",
+        "The feature that predicts the policy best has correlation {} with it ({}), {} standard errors from none.",
         significant(worst.correlation),
         worst.feature,
         significant(worst.z),
     );
     let hover = "%{y}<br>|correlation| %{x:.4f}<extra></extra>";
     let traces = vec![
-        json!({ "type": "scatter", "mode": "markers", "role": "faint", "name": "before centring",
+        json!({ "type": "scatter", "mode": "markers", "role": "faint", "name": "before accounting for propensities",
                 "x": before, "y": names, "hovertemplate": hover }),
         json!({ "type": "scatter", "mode": "markers", "role": "points", "name": "after",
                 "x": after, "y": names, "customdata": z, "hovertemplate": hover }),
@@ -63,8 +63,8 @@ fn balance(validation: &Validation) -> Option<Panel> {
         id: "balance",
         title: "Balance of the assignment over features".to_owned(),
         how: format!(
-            "The {} that the centred embedding h(T) − e_h(X) is most correlated with; near zero where assignment does \
-             not depend on the feature.",
+            "The {} that predict best which policy a row received, once the propensities are accounted for; near zero where \
+             assignment does not depend on the feature.",
             several(shown.len(), "feature", "features")
         ),
         keys: Vec::new(),
@@ -82,7 +82,7 @@ fn overlap(validation: &Validation) -> Option<String> {
     let mut table = HtmlTable::new(
         "Overlap: the probability of each policy over all rows",
         1,
-        ["policy", "rows", "worth", "least", "5 %", "median", "95 %", "most", "rows without a chance"],
+        ["policy", "rows", "effective", "least", "5 %", "median", "95 %", "most", "rows without a chance"],
     );
     for own in &validation.overlap {
         let at = |place: usize| {

@@ -3,7 +3,7 @@
 use poul::evaluate::{AverageEffect, Evaluation, Interval, PolicyResult, verdicts};
 use serde_json::{Value, json};
 
-use super::chart::{Column, Panel, Variant, axis, names_axis, short_label};
+use super::chart::{Column, Panel, Variant, axis, names_axis, policy_label};
 use super::markup::{HtmlTable, interval, listed, paragraph, several, signed};
 use super::page::{Part, Section};
 use super::summary::average;
@@ -117,7 +117,8 @@ fn effects(evaluation: &Evaluation) -> Option<Panel> {
 }
 
 fn effects_variant(outcome: &str, own: &[Shown<'_>]) -> Variant {
-    let names: Vec<String> = own.iter().map(|own| short_label(&own.result.policy)).collect();
+    let names: Vec<String> =
+        own.iter().map(|own| policy_label(&own.result.policy, &own.result.against)).collect();
     let place: Vec<usize> = (0..own.len()).collect();
     let effect: Vec<Option<f64>> = own.iter().map(|own| own.effect).collect();
     let end = |ends: fn(&Shown<'_>) -> Option<Interval>, side: usize| -> Vec<Option<f64>> {

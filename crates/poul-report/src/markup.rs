@@ -113,7 +113,7 @@ pub(super) fn amount(value: f64) -> String {
 
 /// `1 policy`, `2 policies`.
 pub(super) fn several(n: usize, one: &str, many: &str) -> String {
-    format!("{} {}", crate::number::count(n as u64), if n == 1 { one } else { many })
+    crate::number::counted(n, one, many)
 }
 
 /// The first few of a list, and how many more there are.

@@ -2,6 +2,7 @@
 //!
 //! Figures are plotly's JSON without colours: a trace names its `role`, and `page.js` gives roles the colours of the page.
 
+use poul::effect::name_beside;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -133,11 +134,13 @@ pub(super) fn label(text: &str) -> String {
 
 /// As [`label`], cut to what fits beside an axis.
 pub(super) fn short_label(text: &str) -> String {
+    policy_label(text, "")
+}
+
+/// As [`short_label`], of a policy: what differs from the policy compared with.
+pub(super) fn policy_label(policy: &str, against: &str) -> String {
     const MOST: usize = 24;
-    match text.chars().count() > MOST {
-        true => label(&(text.chars().take(MOST - 1).collect::<String>() + "…")),
-        false => label(text),
-    }
+    label(&name_beside(policy, against, MOST))
 }
 
 /// The places of at most `most` of `n` points, evenly spread, with both ends.
