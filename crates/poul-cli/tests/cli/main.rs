@@ -9,6 +9,7 @@ mod book;
 mod certify;
 mod check;
 mod compare;
+mod design;
 mod evaluate;
 mod exposure;
 mod harness;

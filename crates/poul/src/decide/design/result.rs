@@ -67,7 +67,7 @@ pub struct Base {
 #[derive(Clone, Debug, Serialize)]
 pub struct Search {
     /// Policies in the space, before their distance, novelty and budgets are looked at.
-    pub policies: f64,
+    pub policies: u64,
     /// Policies that were looked at.
     pub looked_at: u64,
     /// Of these, how many were new, near enough and affordable.

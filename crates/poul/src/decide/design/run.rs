@@ -210,7 +210,8 @@ fn told(
     grid: Vec<f64>,
 ) -> Search {
     Search {
-        policies: candidates.space.size(),
+        // Beyond what can be counted it is the largest number there is.
+        policies: candidates.space.size() as u64,
         looked_at: candidates.all().count() as u64,
         eligible: candidates.all().filter(|(_, judged)| judged.is_good()).count() as u64,
         exact: searched.is_exact,

@@ -40,6 +40,8 @@ pub(super) fn search(
     }
     let shortlist = shortlist(candidates, progress)?;
     let mut beam = first_beam(space);
+    let changed: Vec<Candidate> = beam.iter().filter(|own| !own.0.is_empty()).cloned().collect();
+    candidates.judge(&changed, progress)?;
     let mut reached = beam.clone();
     let first = beam.first().map_or(0, |own| own.0.len());
     for _ in first..space.edits() {

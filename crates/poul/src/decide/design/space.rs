@@ -309,6 +309,5 @@ fn nothing_left(n_known: usize, n_seen: usize, min_rows: u64) -> Error {
         let what = format!("no other action was seen in {min_rows} training rows in any context");
         return Error::usage(what).hint("ask for fewer rows: ‹min_rows=20›");
     }
-    Error::usage("the actions that are allowed leave nothing to change")
-        .hint("allow others: ‹allow=CONTEXT: a, b›")
+    Error::usage("the actions that are allowed leave nothing to change").hint("allow others: ‹allow›")
 }
