@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from ._assessment import evaluate
 from ._comparison import Comparison, compare
+from ._design import Designed
 from ._errors import (
     ArgumentError,
     InputError,
@@ -40,6 +41,7 @@ from ._tuning import Tuning, tune
 __all__ = [
     "ArgumentError",
     "Comparison",
+    "Designed",
     "Evaluation",
     "InputError",
     "InternalError",

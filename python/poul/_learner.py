@@ -9,6 +9,7 @@ from typing import Any, Unpack
 
 from . import _arrays, _poul
 from ._assessment import evaluation_request
+from ._design import Designing
 from ._errors import UsageError
 from ._evaluation import Evaluation
 from ._fitting import Fitting
@@ -19,7 +20,7 @@ from ._scoring import Scoring
 from ._settings import ROLES, Design, ExposureScale, PoulSettings, check_names, roles_of, table_of, to_json
 
 
-class Learner(Fitting, Scoring):
+class Learner(Fitting, Designing, Scoring):
     """Any learner by name, with its settings as keywords.
 
     Roles of columns may be given here or to :meth:`fit`, which wins; settings are those of ``[model]`` and

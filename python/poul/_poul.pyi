@@ -127,6 +127,9 @@ class Model:
     def evaluate(
         self, frame: Frame, request: str, listener: _Listener, policies: PolicySet | None = None
     ) -> str: ...
+    def design(
+        self, request: str, listener: _Listener, users: Frame | None = None
+    ) -> tuple[str, PolicySet | None, Frame | None]: ...
 
 def fit(
     frame: Frame,

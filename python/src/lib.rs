@@ -12,6 +12,7 @@
 //! | `check` | the profile of a table |
 //! | `fit`, `model`, `effect` | learning, the model, its effects |
 //! | `evaluate`, `averages` | measuring effects; average effects as a table |
+//! | `design` | the policies to run next |
 //! | `compare`, `tune`, `simulate` | learners side by side, the search for settings, experiments with known truth |
 //! | `checkpoint` | where long work leaves what it has done |
 
@@ -21,6 +22,7 @@ mod check;
 mod checkpoint;
 mod column;
 mod compare;
+mod design;
 mod effect;
 mod evaluate;
 mod failure;

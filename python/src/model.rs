@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::json;
 
+use crate::design;
 use crate::effect::{self, EffectRequest};
 use crate::evaluate;
 use crate::failure::guarded;
@@ -159,6 +160,19 @@ impl Model {
     ) -> PyResult<String> {
         let request = guarded(py, || parse(request))?;
         evaluate::by_model(py, self, frame, &request, policies, listener)
+    }
+
+    /// The policies to run next: JSON of what is known of them, the policies, and a table of proposals.
+    #[pyo3(signature = (request, listener, users=None))]
+    fn design(
+        &self,
+        py: Python<'_>,
+        request: &str,
+        listener: &Bound<'_, PyAny>,
+        users: Option<&Frame>,
+    ) -> PyResult<(String, Option<PolicySet>, Option<Frame>)> {
+        let request = guarded(py, || parse(request))?;
+        design::design(py, self, &request, users, listener)
     }
 }
 

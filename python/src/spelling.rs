@@ -9,6 +9,8 @@ pub(crate) fn with_arguments(text: &str) -> String {
 pub(crate) fn argument(name: &str, value: Option<&str>) -> String {
     let name = match name {
         "outcome" => "outcomes",
+        // A word of the language itself.
+        "from" => "from_",
         "learner" if value == Some("NAME") => "learners",
         name => name,
     };
@@ -21,10 +23,10 @@ pub(crate) fn argument(name: &str, value: Option<&str>) -> String {
 /// A value as Python writes it.
 fn literal(name: &str, value: &str) -> String {
     let quoted = |text: &str| format!("{:?}", text.trim());
-    let is_mapping = matches!(name, "shares" | "exposure") && value.contains('=');
+    let is_mapping = matches!(name, "shares" | "exposure" | "price" | "budget") && value.contains('=');
     if is_mapping {
         let pairs = value.split(',').map(|pair| match pair.split_once('=') {
-            Some((key, share)) if name == "shares" => format!("{}: {share}", quoted(key)),
+            Some((key, share)) if name != "exposure" => format!("{}: {share}", quoted(key)),
             Some((key, column)) => format!("{}: {}", quoted(key), quoted(column)),
             None => "...".to_owned(),
         });

@@ -2,6 +2,7 @@
 
 mod certify;
 mod compare;
+mod design;
 mod model;
 mod nuisance;
 mod shell;
@@ -12,6 +13,7 @@ use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::certify::{CheckArgs, PolicyCertify};
 pub(crate) use self::compare::{Compare, ResourceKind, SearchKind, Tune};
+pub(crate) use self::design::{DesignArgs, JudgedBy};
 pub(crate) use self::model::{Effect, Fit, Show};
 pub(crate) use self::nuisance::NuisanceArgs;
 pub(crate) use self::shell::{Completions, Man, Schema, SchemaKind};
@@ -46,6 +48,8 @@ pub(crate) enum Command {
     Compare(Compare),
     /// Search for settings by validation R-loss
     Tune(Tune),
+    /// Find the policies to run next: the best by expected effect, or those that teach most
+    Design(DesignArgs),
     /// What a model says of itself: learner, data, policies, settings, history
     Show(Show),
     /// Work with policies: show, diff, distance, nearest, certify
@@ -199,6 +203,7 @@ pub(crate) struct Quickstart {
   poul simulate --out tail --scenario long-tail --rows 40000 --policies 60 --features 40
   poul simulate --out paper --rows 3820637 --features 723
   poul simulate --out meals --scenario delivery
+  poul simulate --out round2 --world tail --policies proposals.toml --rows 20000
 
 Writes train.parquet, test.parquet, policies.toml, truth.parquet and a README.md that explains them.")]
 pub(crate) struct Simulate {
@@ -217,9 +222,12 @@ pub(crate) struct Simulate {
     /// Feature columns [default: 100]
     #[arg(long, value_name = "N")]
     pub(crate) features: Option<usize>,
-    /// Policies, control among them
-    #[arg(long, value_name = "N")]
-    pub(crate) policies: Option<usize>,
+    /// Policies, control among them; with --world, a file of policies to run beside control
+    #[arg(long, value_name = "N|FILE")]
+    pub(crate) policies: Option<String>,
+    /// A folder that `poul simulate` wrote: run the policies of a file in that world, on new users (another --seed draws others)
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["scenario", "features", "contexts", "actions", "noise"])]
+    pub(crate) world: Option<PathBuf>,
     /// Contexts
     #[arg(long, value_name = "N")]
     pub(crate) contexts: Option<usize>,

@@ -3,6 +3,7 @@
 mod check;
 mod compare;
 mod completions;
+mod design;
 mod effect;
 mod evaluate;
 mod fit;
@@ -48,6 +49,7 @@ fn dispatch(command: Command, typed: &[String], common: &Common, terminal: &Term
         Command::Show(args) => show::run(&args),
         Command::Evaluate(args) => evaluate::run(&args, typed, common, terminal),
         Command::Compare(args) => compare::run(&args, typed, common, terminal),
+        Command::Design(args) => design::run(&args, common, terminal),
         Command::Tune(args) => tune::run(&args, common, terminal),
         Command::Policy(args) => policy::run(&args, terminal),
         Command::Schema(args) => schema::run(&args),

@@ -54,6 +54,11 @@ fn certificates_page() {
 }
 
 #[test]
+fn design_page() {
+    check_page("design.md");
+}
+
+#[test]
 fn links_lead_somewhere() {
     for entry in std::fs::read_dir(book()).expect("the book").flatten() {
         let text = std::fs::read_to_string(entry.path()).expect("a page");

@@ -10,6 +10,7 @@ mod certify;
 mod check;
 mod close;
 mod compare;
+mod design;
 mod evaluate;
 mod exposure;
 mod frictions;

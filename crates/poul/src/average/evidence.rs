@@ -43,6 +43,17 @@ pub(super) struct Arms {
     place: Vec<Option<usize>>,
 }
 
+impl Arms {
+    /// The variance of one row such that an arm of n rows has about this over n: that of all rows together, with what
+    /// weights and clusters add to it.
+    pub(super) fn row_variance(&self) -> f64 {
+        let rows: f64 = self.rows.iter().map(|rows| *rows as f64).sum();
+        let noise =
+            self.rows.iter().zip(&self.variance).map(|(rows, variance)| (*rows as f64).powi(2) * variance);
+        noise.sum::<f64>() / rows.max(1.0)
+    }
+}
+
 impl ResidualRows<'_> {
     /// Means and variances of one outcome.
     pub(super) fn arms(&self, outcome: usize) -> Arms {
@@ -195,6 +206,7 @@ mod tests {
         assert_eq!((arms.policy.clone(), arms.rows.clone(), arms.n_units), (vec![0, 1], vec![3000, 1000], n));
         assert!((arms.mean[1] - arms.mean[0] - 1.0).abs() < 1e-9);
         assert!((arms.variance[1] - 4.0 / 1000.0).abs() < 1e-5, "{:?}", arms.variance);
+        assert!((arms.row_variance() - 4.0).abs() < 0.01, "{}", arms.row_variance());
         // Pairs of rows that are the same are half as many.
         let twice = |values: &[u32]| values.iter().flat_map(|value| [*value, *value]).collect::<Vec<_>>();
         let (policy, cluster) = (twice(&policy), twice(&(0..n as u32).collect::<Vec<_>>()));

@@ -52,6 +52,9 @@ pub(crate) struct PosteriorManifest {
     n_run: usize,
     /// Clusters; none where rows are independent.
     n_clusters: Option<usize>,
+    /// The variance of one row around the mean of its arm, as it counts in averages; none in older models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    row_variance: Option<f64>,
 }
 
 impl Posterior {
@@ -114,6 +117,7 @@ impl Posterior {
                 attributes: scales,
                 n_run: n_arms,
                 n_clusters: rows.cluster.map(|_| arms.n_units),
+                row_variance: Some(arms.row_variance()),
             },
             noise: as_stored(noise),
             inverse: as_stored(without_first(&inverse)),
@@ -173,6 +177,11 @@ impl Posterior {
             covariance
         });
         Ok(Averages { estimates, covariance })
+    }
+
+    /// The standard deviation of one row around its expected outcome, as it counts in averages; none in older models.
+    pub(crate) fn row_deviation(&self) -> Option<f64> {
+        self.manifest.row_variance.filter(|variance| *variance > 0.0).map(f64::sqrt)
     }
 
     pub(crate) fn manifest(&self) -> &PosteriorManifest {

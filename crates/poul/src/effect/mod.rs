@@ -112,6 +112,14 @@ pub trait EffectModel: Send + Sync {
         Ok(None)
     }
 
+    /// By outcome the standard deviation of one row around its expected outcome, as it counts in [`averages`]: what is left of
+    /// the noise of an experiment after the outcome model. None for learners that do not know it.
+    ///
+    /// [`averages`]: Self::averages
+    fn row_deviations(&self) -> Option<Vec<f64>> {
+        None
+    }
+
     /// Gets ready to score `targets` against `against`, all indices into `policies`.
     ///
     /// `policies` holds the policies of the training data under their names, and perhaps others over the same

@@ -462,6 +462,15 @@ impl EffectModel for Poul {
         self.anchors.iter().zip(&self.manifest.scales).map(of_outcome).collect::<Result<_>>().map(Some)
     }
 
+    fn row_deviations(&self) -> Option<Vec<f64>> {
+        let of_outcome = |(anchor, unit): (&Anchor, &f64)| {
+            anchor.average.row_deviation().map(|deviation| deviation * unit)
+        };
+        let found: Option<Vec<f64>> =
+            self.anchors.iter().zip(&self.manifest.scales).map(of_outcome).collect();
+        found.filter(|found| !found.is_empty())
+    }
+
     fn embeds(&self, context: &str, action: &str, attributes: &Attributes) -> bool {
         // With vectors of their own, atoms share nothing that attributes could tell.
         self.manifest.model.embedding != Embedding::Lookup

@@ -77,11 +77,6 @@ pub(super) fn world(params: &Valid, seed: Seed) -> Delivery {
     let policies = policies(params.n_policies, &mut seed.child("policies").rng());
     let n_held_out = (params.n_policies - 1) / 5;
     let shares = shares(params.n_policies, n_held_out);
-    let offers = |rules: &Rules| -> Vec<f64> {
-        let cells = rules.chunks(N_ACTIONS);
-        cells.flat_map(|cell| cell[1..].iter().map(|percent| f64::from(*percent) / 100.0)).collect()
-    };
-    let functional: Vec<Vec<f64>> = policies.rules.iter().map(offers).collect();
     let n_numeric = params.n_features - N_NAMED_FEATURES;
     let mut fields = vec![Field::new("zone", DataType::Utf8, false)];
     let number = |name: String| Field::new(name, DataType::Float32, false);
@@ -100,7 +95,7 @@ pub(super) fn world(params: &Valid, seed: Seed) -> Delivery {
     };
     let values: Vec<f64> = (0..N_CONTEXTS * N_OFFERS).map(|cell| value(cell) + 0.3 * normal()).collect();
     let zones = ZONES.iter().map(|_| normal()).collect();
-    let contrasts = vec![Contrasts::against_control(&functional)];
+    let contrasts = contrasts(&policies);
     let mut world = Delivery {
         setting: Setting { policies, shares, outcomes: vec!["spend"], contrasts, fields },
         features: Features::draw(n_numeric, N_FACTORS, seed.child("features")),
@@ -111,6 +106,16 @@ pub(super) fn world(params: &Valid, seed: Seed) -> Delivery {
     };
     world.calibrate(seed.child("calibration"));
     world
+}
+
+/// How often each offer is made in each context.
+fn contrasts(policies: &PolicyTable) -> Vec<Contrasts> {
+    let offers = |rules: &Rules| -> Vec<f64> {
+        let cells = rules.chunks(N_ACTIONS);
+        cells.flat_map(|cell| cell[1..].iter().map(|percent| f64::from(*percent) / 100.0)).collect()
+    };
+    let functional: Vec<Vec<f64>> = policies.rules.iter().map(offers).collect();
+    vec![Contrasts::against_control(&functional)]
 }
 
 impl Delivery {
@@ -156,6 +161,12 @@ impl World for Delivery {
 
     fn setting(&self) -> &Setting {
         &self.setting
+    }
+
+    fn with_policies(mut self, policies: PolicyTable, shares: Vec<f64>) -> Self {
+        self.setting.contrasts = contrasts(&policies);
+        (self.setting.policies, self.setting.shares) = (policies, shares);
+        self
     }
 
     fn units(&self, _part: Part, n_rows: usize, seed: Seed) -> Units {

@@ -1,9 +1,9 @@
 //! Experiments whose truth is known: tables to learn from, policies, and the true effect of every policy.
 //!
 //! A [`Simulation`] is checked and [`run`] into a folder: `train.parquet`, `test.parquet`, `policies.toml`,
-//! `truth.parquet`, `tiers.csv` and a `README.md` that says what the columns are and what to try. One seed is one
+//! `truth.parquet`, `tiers.csv`, `world.toml` and a `README.md` that says what the columns are and what to try. One seed is one
 //! random world; the same seed gives the same bytes on any number of threads, and a longer table begins with the
-//! rows of a shorter one.
+//! rows of a shorter one. [`run_again`] runs other policies in the same world, on new users.
 //!
 //! ```
 //! use poul::simulate::{Simulation, run};
@@ -15,6 +15,7 @@
 //! # Ok::<(), poul::Error>(())
 //! ```
 
+mod again;
 mod averages;
 mod delivery;
 mod features;
@@ -35,5 +36,6 @@ mod world;
 #[cfg(test)]
 mod world_tests;
 
+pub use again::{Again, run_again};
 pub use params::{Simulation, Valid, scenarios};
 pub use run::{Summary, run};

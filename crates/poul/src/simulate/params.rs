@@ -179,6 +179,23 @@ impl Simulation {
 }
 
 impl Valid {
+    /// The settings in full, as a world is kept.
+    pub(super) fn settings(&self) -> Simulation {
+        let is_fixed = matches!(self.scenario, Scenario::RideHailing | Scenario::Delivery);
+        Simulation {
+            scenario: self.scenario.name().to_owned(),
+            rows: self.n_train,
+            test_rows: Some(self.n_test),
+            features: Some(self.n_features),
+            policies: Some(self.n_policies),
+            contexts: (!is_fixed).then_some(self.n_contexts),
+            actions: (!is_fixed).then_some(self.n_actions),
+            noise: Some(self.noise),
+            truth_rows: Some(self.n_truth),
+            seed: self.seed,
+        }
+    }
+
     /// Rows of the training table.
     pub fn n_train(&self) -> u64 {
         self.n_train

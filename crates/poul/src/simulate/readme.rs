@@ -4,11 +4,11 @@ use super::params::{Scenario, Valid};
 use super::world::Setting;
 
 /// The text of `README.md`.
-pub(super) fn text(params: &Valid, setting: &Setting) -> String {
+pub(super) fn text(params: &Valid, setting: &Setting, made_by: Option<&str>) -> String {
     let name = params.scenario.name();
     let sections = [
         format!("# Simulated experiment: {name}\n\n{}\n", story(params)),
-        format!("Made by\n\n```\n{}\n```\n", command(params)),
+        format!("Made by\n\n```\n{}\n```\n", made_by.map_or_else(|| command(params), str::to_owned)),
         files(params),
         columns(params),
         held_out(setting),
@@ -87,6 +87,11 @@ fn files(params: &Valid) -> String {
         (
             "averages.csv",
             "the true average effect of every `policy` on every `outcome`, over the `train` rows and over the `test` rows"
+                .to_string(),
+        ),
+        (
+            "world.toml",
+            "the settings of the world: `poul simulate --world DIR --policies FILE` runs other policies in it, on new users"
                 .to_string(),
         ),
         (

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::averages::AverageTruth;
-use super::params::{Scenario, TRUTH_PAIRS, Valid};
+use super::params::{Scenario, Simulation, TRUTH_PAIRS, Valid};
 use super::synthetic::Assignment;
 use super::truth::TruthWriter;
 use super::world::{Part, Setting, World};
@@ -56,7 +56,15 @@ pub fn run(params: &Valid, folder: &Path, progress: &dyn Progress) -> Result<Sum
     let seed = Seed::new(params.seed).child("simulate");
     let world_seed = seed.child("world");
     std::fs::create_dir_all(folder).map_err(|error| Error::output(folder, error))?;
-    let mut output = Output { params, folder, progress, seed, files: Vec::new() };
+    let mut output = Output {
+        params,
+        world: &params.settings(),
+        folder,
+        progress,
+        seed,
+        files: Vec::new(),
+        made_by: None,
+    };
     match params.scenario {
         Scenario::RideHailing => output.write(&ride_hailing::world(params, world_seed), false),
         Scenario::LongTail => output.write(&long_tail::world(params, world_seed)?, false),
@@ -72,12 +80,17 @@ pub fn run(params: &Valid, folder: &Path, progress: &dyn Progress) -> Result<Sum
     }
 }
 
-struct Output<'a> {
-    params: &'a Valid,
-    folder: &'a Path,
-    progress: &'a dyn Progress,
-    seed: Seed,
-    files: Vec<PathBuf>,
+pub(super) struct Output<'a> {
+    pub(super) params: &'a Valid,
+    /// The settings of the world, which further rounds go by.
+    pub(super) world: &'a Simulation,
+    pub(super) folder: &'a Path,
+    pub(super) progress: &'a dyn Progress,
+    /// The root of what is drawn of units.
+    pub(super) seed: Seed,
+    pub(super) files: Vec<PathBuf>,
+    /// The command, where it is not that of a world.
+    pub(super) made_by: Option<String>,
 }
 
 impl Output<'_> {
@@ -87,7 +100,7 @@ impl Output<'_> {
         path
     }
 
-    fn write<W: World>(mut self, world: &W, with_propensities: bool) -> Result<Summary> {
+    pub(super) fn write<W: World>(mut self, world: &W, with_propensities: bool) -> Result<Summary> {
         let (params, setting) = (self.params, world.setting());
         write_text(&self.file("policies.toml"), &setting.policies.to_toml())?;
         write_text(&self.file("tiers.csv"), &tiers_csv(setting))?;
@@ -101,7 +114,11 @@ impl Output<'_> {
         self.write_part(world, Part::Test, &test, &mut averages, Some(&mut truth))?;
         truth.finish()?;
         write_text(&self.file("averages.csv"), &averages.csv(setting))?;
-        write_text(&self.file("README.md"), &readme::text(params, setting))?;
+        let settings = toml::to_string(self.world)
+            .map_err(|error| Error::other(format!("cannot write the world's settings: {error}")))?;
+        write_text(&self.file("world.toml"), &settings)?;
+        let made_by = self.made_by.take();
+        write_text(&self.file("README.md"), &readme::text(params, setting, made_by.as_deref()))?;
         let named = |idx: usize| setting.policies.names[idx].clone();
         Ok(Summary {
             scenario: params.scenario.name().to_string(),

@@ -57,6 +57,11 @@ impl Strata {
         self.scores(scored).into_iter().map(stratum).collect()
     }
 
+    /// From now on the same shares in every stratum.
+    pub(super) fn assign_alike(&mut self, shares: &[f64]) {
+        self.table.iter_mut().for_each(|own| *own = shares.to_vec());
+    }
+
     /// The probability of each policy in a stratum.
     pub(super) fn probabilities(&self, stratum: usize) -> &[f64] {
         &self.table[stratum]

@@ -15,6 +15,7 @@ use super::features::{Features, factors};
 use super::functional::{Functional, RANK};
 use super::observational::Softmax;
 use super::params::Valid;
+use super::policies::PolicyTable;
 use super::recombine::{Recombined, recombined};
 use super::stratified::Strata;
 use super::surface::Surface;
@@ -43,6 +44,9 @@ pub(super) struct Synthetic {
     baseline: Surface,
     gains: Vec<Gain>,
     noise: f64,
+    functional: Functional,
+    /// What F is multiplied with.
+    scale: f64,
 }
 
 /// How policies are given to units.
@@ -118,9 +122,11 @@ impl Synthetic {
             baseline,
             gains,
             noise: params.noise,
+            functional,
+            scale: 1.0,
         };
-        let sd = world.effect_sd(&signals);
-        world.setting.contrasts[0].scale(1.0 / sd);
+        world.scale = 1.0 / world.effect_sd(&signals);
+        world.setting.contrasts[0].scale(world.scale);
         Ok(world)
     }
 
@@ -164,6 +170,21 @@ impl World for Synthetic {
 
     fn setting(&self) -> &Setting {
         &self.setting
+    }
+
+    fn with_policies(mut self, policies: PolicyTable, shares: Vec<f64>) -> Self {
+        let values: Vec<Vec<f64>> =
+            policies.mixtures().iter().map(|mixture| self.functional.value(mixture)).collect();
+        let mut contrasts = Contrasts::against_control(&values);
+        contrasts.scale(self.scale);
+        self.setting.contrasts = vec![contrasts];
+        self.setting.policies = policies;
+        match &mut self.assignment {
+            Assignment::Stratified(strata) => strata.assign_alike(&shares),
+            Assignment::Randomized | Assignment::Observational(_) => self.assignment = Assignment::Randomized,
+        }
+        self.setting.shares = shares;
+        self
     }
 
     fn units(&self, _part: Part, n_rows: usize, seed: Seed) -> Units {

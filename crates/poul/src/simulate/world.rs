@@ -18,6 +18,12 @@ pub(super) trait World: Sync {
     /// The parts of the world that the files describe.
     fn setting(&self) -> &Setting;
 
+    /// The same world with other policies, control first, assigned at random by these shares: the truth is the same function of
+    /// what a policy does.
+    fn with_policies(self, policies: PolicyTable, shares: Vec<f64>) -> Self
+    where
+        Self: Sized;
+
     /// Draws `n_rows` units of a part.
     fn units(&self, part: Part, n_rows: usize, seed: Seed) -> Self::Units;
 

@@ -209,6 +209,10 @@ impl EffectModel for Stack {
         }
     }
 
+    fn row_deviations(&self) -> Option<Vec<f64>> {
+        self.anchor.and_then(|place| self.members[place].model.row_deviations())
+    }
+
     fn prepare<'m>(
         &'m self,
         policies: &PolicySet,

@@ -9,7 +9,8 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use poul::Silent;
-use poul::simulate::{Simulation, Summary, run, scenarios};
+use poul::policy::PolicySet;
+use poul::simulate::{Again, Simulation, Summary, run, run_again, scenarios};
 
 fn small(scenario: &str) -> Simulation {
     Simulation {
@@ -92,6 +93,7 @@ fn every_scenario_writes_its_files() {
             "tiers.csv",
             "train.parquet",
             "truth.parquet",
+            "world.toml",
         ]
         .into();
         match *scenario {
@@ -287,4 +289,84 @@ fn work_can_be_stopped_and_leaves_no_half_table() {
     assert_eq!(error.kind(), poul::Kind::Cancelled);
     let left: Vec<String> = bytes(folder.path()).into_keys().collect();
     assert_eq!(left, ["policies.toml", "tiers.csv"]);
+}
+
+#[test]
+fn other_policies_run_in_the_same_world_on_new_users() {
+    for (scenario, _) in scenarios() {
+        let folder = tempfile::tempdir().unwrap();
+        let (world, round) = (folder.path().join("world"), folder.path().join("round"));
+        let simulation = Simulation { rows: 900, test_rows: Some(900), ..small(scenario) };
+        let summary = simulate(&simulation, &world);
+        // A policy that was run before, under its name and under another.
+        let text = std::fs::read_to_string(world.join("policies.toml")).unwrap();
+        let set = PolicySet::from_toml(&text, Path::new("policies.toml")).unwrap();
+        let (name, mut builder) = (&summary.policies[1], PolicySet::builder());
+        for (context, actions) in set.contexts().iter().zip(set.by_context(set.require(name).unwrap())) {
+            for (action, probability) in actions {
+                builder.add(name, context, action, probability).add("copy", context, action, probability);
+            }
+        }
+        let file = folder.path().join("next.toml");
+        let text = builder.build().unwrap().to_toml();
+        // Weights are those of the world.
+        let text = text.split_once("\n[policies").map(|(_, rest)| format!("[policies{rest}")).unwrap();
+        std::fs::write(&file, text).unwrap();
+        let again = Again {
+            world: world.clone(),
+            policies: file,
+            rows: Some(900),
+            test_rows: Some(900),
+            truth_rows: None,
+            seed: 1,
+        };
+        let again = |seed| Again { seed, ..again.clone() };
+        let found = run_again(&again(1), &round, &Silent).unwrap();
+        assert_eq!((found.policies[0].as_str(), found.policies.len()), ("control", 3), "{scenario}");
+        let truth = |folder: &Path, policy: &str| -> f64 {
+            let text = std::fs::read_to_string(folder.join("averages.csv")).unwrap();
+            let line = text.lines().find(|line| line.starts_with(&format!("{policy},"))).unwrap();
+            line.split(',').nth(2).unwrap().parse().unwrap()
+        };
+        // The same truth, up to who the users are.
+        let (before, after) = (truth(&world, name), truth(&round, name));
+        assert!((before - after).abs() < 0.15 * (0.5 + before.abs()), "{scenario}: {before} {after}");
+        assert_eq!(after, truth(&round, "copy"));
+        let [table, other] = [&world, &round].map(|folder| read(folder, "train.parquet"));
+        assert_eq!(table.schema(), other.schema());
+        assert!(table.column(0) != other.column(0) || table.column(1) != other.column(1), "{scenario}");
+        let (same, others) = (folder.path().join("same"), folder.path().join("others"));
+        run_again(&again(1), &same, &Silent).unwrap();
+        run_again(&again(2), &others, &Silent).unwrap();
+        let train = |folder: &Path| std::fs::read(folder.join("train.parquet")).unwrap();
+        assert!(train(&same) == train(&round) && train(&others) != train(&round), "{scenario}");
+    }
+}
+
+#[test]
+fn a_round_that_a_world_cannot_run_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let (world, file) = (folder.path().join("world"), folder.path().join("next.toml"));
+    simulate(&Simulation { rows: 50, test_rows: Some(50), ..small("long-tail") }, &world);
+    let again = Again {
+        world: world.clone(),
+        policies: file.clone(),
+        rows: None,
+        test_rows: None,
+        truth_rows: None,
+        seed: 1,
+    };
+    for (policy, told) in [
+        ("\"*\" = \"gift\"", "unknown action `gift`"),
+        ("\"*\" = { none = 0.333, action_1 = 0.667 }", "not a whole percentage"),
+        ("\"*\" = \"none\"\nmoon = \"none\"", "moon"),
+    ] {
+        std::fs::write(&file, format!("[policies.next]\n{policy}\n")).unwrap();
+        let error = run_again(&again, &folder.path().join("round"), &Silent).unwrap_err();
+        assert!(error.to_string().contains(told), "{error}");
+        assert!(!folder.path().join("round").exists());
+    }
+    std::fs::remove_file(world.join("world.toml")).unwrap();
+    let error = run_again(&again, &folder.path().join("round"), &Silent).unwrap_err();
+    assert!(error.hint_text().unwrap().contains("poul simulate"), "{error}");
 }

@@ -20,6 +20,7 @@ use self::response::{UserResponse, cost_functional, gmv_functional};
 use self::users::{Latent, User, poisson};
 use super::features::{Features, factors};
 use super::params::Valid;
+use super::policies::PolicyTable;
 use super::synthetic::feature_fields;
 use super::world::{Contrasts, Part, Response, Setting, World, dot, mean_and_sd};
 use crate::{Rng, Seed};
@@ -64,10 +65,7 @@ pub(super) struct Units {
 /// Draws the world.
 pub(super) fn world(params: &Valid, seed: Seed) -> RideHailing {
     let policies = variants::policies(params.n_policies);
-    let mixtures = policies.mixtures();
-    let gmv: Vec<_> = mixtures.iter().map(|mixture| gmv_functional(&policies, mixture)).collect();
-    let cost: Vec<_> = mixtures.iter().map(|mixture| cost_functional(&policies, mixture)).collect();
-    let contrasts = vec![Contrasts::against_control(&gmv), Contrasts::against_control(&cost)];
+    let contrasts = contrasts(&policies);
     let n_numeric = params.n_features - N_NAMED_FEATURES;
     let mut fields = users::fields();
     fields.extend(feature_fields("f", n_numeric));
@@ -90,6 +88,14 @@ pub(super) fn world(params: &Valid, seed: Seed) -> RideHailing {
     };
     world.calibrate(seed.child("calibration"));
     world
+}
+
+/// F of GMV and of cost.
+fn contrasts(policies: &PolicyTable) -> Vec<Contrasts> {
+    let mixtures = policies.mixtures();
+    let gmv: Vec<_> = mixtures.iter().map(|mixture| gmv_functional(policies, mixture)).collect();
+    let cost: Vec<_> = mixtures.iter().map(|mixture| cost_functional(policies, mixture)).collect();
+    vec![Contrasts::against_control(&gmv), Contrasts::against_control(&cost)]
 }
 
 impl RideHailing {
@@ -134,6 +140,12 @@ impl World for RideHailing {
 
     fn setting(&self) -> &Setting {
         &self.setting
+    }
+
+    fn with_policies(mut self, policies: PolicyTable, shares: Vec<f64>) -> Self {
+        self.setting.contrasts = contrasts(&policies);
+        (self.setting.policies, self.setting.shares) = (policies, shares);
+        self
     }
 
     fn units(&self, part: Part, n_rows: usize, seed: Seed) -> Units {
