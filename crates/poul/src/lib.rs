@@ -13,6 +13,7 @@ pub mod baseline;
 pub mod check;
 pub mod compare;
 pub mod data;
+pub mod decide;
 pub mod effect;
 pub mod evaluate;
 pub mod learner;
