@@ -55,7 +55,7 @@ impl<'a> Compared<'a> {
             .collect()
     }
 
-    fn scored<'o>(&self, outcomes: &'o [Outcome<'o>]) -> Scored<'o>
+    pub(super) fn scored<'o>(&self, outcomes: &'o [Outcome<'o>]) -> Scored<'o>
     where
         'a: 'o,
     {

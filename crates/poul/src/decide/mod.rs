@@ -3,5 +3,7 @@
 //! | folder | subject |
 //! |---|---|
 //! | `allocate` | which policy each user should have, under limits |
+//! | `users` | from a model and a table of users to an allocation, and what it is worth |
 
 pub mod allocate;
+pub mod users;
