@@ -70,14 +70,4 @@ impl Adds {
             Self::Users(policy) | Self::MinusUsers(policy) => Some(policy),
         }
     }
-
-    /// What an option adds.
-    pub(super) fn of(self, options: &Options, option: usize) -> f64 {
-        let has = |policy: u16| f64::from(u8::from(options.policy(option) == policy));
-        match self {
-            Self::Load(load) => options.load(option, load),
-            Self::Users(policy) => has(policy),
-            Self::MinusUsers(policy) => -has(policy),
-        }
-    }
 }

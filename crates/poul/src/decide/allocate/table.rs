@@ -22,6 +22,8 @@ pub(super) struct Table<'a> {
     /// The column of every policy.
     column: Vec<usize>,
     width: usize,
+    /// The limits that a cell counts for, with the sign by which they add it, cell after cell.
+    limits: Vec<Vec<(u32, f64)>>,
 }
 
 /// What a pass over users adds up.
@@ -45,7 +47,57 @@ impl<'a> Table<'a> {
         for (k, policy) in policies.iter().enumerate() {
             column[usize::from(*policy)] = options.n_loads() + k;
         }
-        Self { options, problem, groups, column, width: free + 1 }
+        let mut table = Self { options, problem, groups, column, width: free + 1, limits: Vec::new() };
+        table.limits.resize(table.rows() * table.width, Vec::new());
+        for (k, limit) in problem.limits.iter().enumerate() {
+            let (column, sign) = table.place(limit.adds);
+            for row in table.rows_of(limit.group) {
+                table.limits[row * table.width + column].push((k as u32, sign));
+            }
+        }
+        table
+    }
+
+    /// What an option of a user adds to which limits.
+    pub(super) fn entries(&self, user: usize, option: usize) -> impl Iterator<Item = (u32, f64)> + '_ {
+        let first = self.row(user) * self.width;
+        let loads = self.options.loads(option).iter().map(|load| f64::from(*load)).enumerate();
+        let counted = self.column[usize::from(self.options.policy(option))];
+        let cells = loads.chain(std::iter::once((counted, 1.0)));
+        cells.flat_map(move |(column, amount)| {
+            self.limits[first + column].iter().map(move |(limit, sign)| (*limit, sign * amount))
+        })
+    }
+
+    /// How many users each limit is about.
+    pub(super) fn users(&self) -> Vec<usize> {
+        let mut users = vec![0; self.rows()];
+        (0..self.options.n_users()).for_each(|user| users[self.row(user)] += 1);
+        let limits = self.problem.limits.iter();
+        limits.map(|limit| self.rows_of(limit.group).map(|row| users[row]).sum()).collect()
+    }
+
+    /// The greatest that an option adds to each limit, by size; 1 where none adds anything.
+    pub(super) fn scales(&self) -> Vec<f64> {
+        let n_loads = self.options.n_loads();
+        let mut most = vec![0.0_f32; n_loads];
+        for option in 0..self.options.n_options() {
+            for (most, load) in most.iter_mut().zip(self.options.loads(option)) {
+                *most = most.max(load.abs());
+            }
+        }
+        let scale = |adds| match adds {
+            Adds::Load(load) if most[load] > 0.0 => f64::from(most[load]),
+            _ => 1.0,
+        };
+        self.problem.limits.iter().map(|limit| scale(limit.adds)).collect()
+    }
+
+    /// Passes over all users in blocks, in parallel; what blocks give comes in their order.
+    pub(super) fn by_block<T: Send>(&self, of: impl Fn(std::ops::Range<usize>) -> T + Sync) -> Vec<T> {
+        let (n_users, block) = (self.options.n_users(), self.block());
+        let blocks = (0..n_users.div_ceil(block)).into_par_iter();
+        blocks.map(|k| of(k * block..n_users.min((k + 1) * block))).collect()
     }
 
     /// The row of a user.
@@ -185,7 +237,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    pub(super) fn block(&self) -> usize {
+    fn block(&self) -> usize {
         BLOCK.max(self.options.n_users().div_ceil(TASKS))
     }
 }
