@@ -7,17 +7,20 @@ use clap::{ArgAction, Args as ClapArgs};
 use super::PolicyArgs;
 
 #[derive(ClapArgs)]
-#[command(after_help = "Examples:
-  poul allocate model.poul users.parquet --maximize gmv --budget cost=1000000 --out allocation.parquet
-  poul allocate model.poul users.parquet --maximize gmv --rate cost/gmv=0.2 --cap T2=0.3 --eligible 'T2: age >= 18' --out a.parquet
-  poul allocate model.poul users.parquet --maximize gmv --budget cost=1e6 --risk 0.1 --curve curve.parquet --json a.json --out a.parquet
-  poul allocate model.poul users.parquet --maximize gmv --group city --group-budgets cities.csv --out a.parquet
-  poul allocate model.poul users.parquet --maximize gmv --budget cost=1e6 --prices prices.json --out a.parquet
-  poul allocate model.poul tomorrow.parquet --prices prices.json --out b.parquet
+#[command(
+    after_help = "Each user gets one policy; the control is always allowed. With --maximize, prices are found and written
+to --prices; without it, those of --prices decide each user alone. Where the users have outcomes
+(an experiment that the model has not seen), the allocation is valued by them.
 
-Each user gets one policy; the control is always allowed. With --maximize, prices are found and written to --prices; without, those
-of --prices decide each user alone. Where the users have outcomes (a randomised experiment that the model has not seen), the
-allocation is valued by them. Totals are effects against everybody keeping the control.")]
+Examples:
+  poul allocate model.poul users.parquet --maximize gmv --budget cost=1000000 --out a.parquet
+  poul allocate model.poul users.parquet --maximize gmv --rate cost/gmv=0.2 --out a.parquet
+  poul allocate model.poul users.parquet --maximize gmv --cap T2=0.3 --eligible 'T2: age >= 18' --out a.csv
+  poul allocate model.poul users.parquet --maximize gmv --budget cost=1e6 --risk 0.1 --out a.parquet
+  poul allocate model.poul users.csv --maximize gmv --group city --group-budgets g.csv --out a.csv
+  poul allocate model.poul users.csv --maximize gmv --budget cost=1e6 --prices p.json --out a.csv
+  poul allocate model.poul tomorrow.parquet --prices prices.json --out b.parquet"
+)]
 pub(crate) struct Allocate {
     /// Model file
     pub(crate) model: PathBuf,
@@ -74,6 +77,9 @@ pub(crate) struct Allocate {
     /// Write everything as JSON to a file, or to stdout with `-` (then no table is printed)
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<String>,
+    /// Write a page for people: one HTML file that opens offline; it has the curve where there is a budget for all users
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
     /// Level of the intervals
     #[arg(long, value_name = "P", default_value_t = 0.9)]
     pub(crate) level: f64,

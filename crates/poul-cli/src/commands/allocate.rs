@@ -19,6 +19,7 @@ use crate::args::{Allocate, Common};
 use crate::commands::{JsonTarget, effect};
 use crate::number::count;
 use crate::progress::Terminal;
+use crate::report::{self, ReportTarget};
 use crate::settings::budget;
 
 pub(crate) fn run(args: &Allocate, common: &Common, terminal: &Terminal) -> Result<()> {
@@ -42,6 +43,7 @@ pub(crate) fn run(args: &Allocate, common: &Common, terminal: &Terminal) -> Resu
         group_budgets: group_budgets.as_ref(),
     };
     let json = JsonTarget::open(args.json.as_deref())?;
+    let page = ReportTarget::open(args.report.as_deref())?;
     let target = Target::File(&args.out);
     let Allocated { allocation, .. } = match frozen {
         Some(prices) => {
@@ -60,7 +62,8 @@ pub(crate) fn run(args: &Allocate, common: &Common, terminal: &Terminal) -> Resu
                 // What cannot be written is told before the work.
                 drop(AtomicFile::create(curve)?);
             }
-            let found = allocate(&inputs, &request, args.curve.is_some(), target, terminal)?;
+            let has_curve = args.curve.is_some() || (args.report.is_some() && !args.budget.is_empty());
+            let found = allocate(&inputs, &request, has_curve, target, terminal)?;
             if let Some(curve) = &args.curve {
                 write_curve(curve, &found.allocation.curve)?;
             }
@@ -71,6 +74,7 @@ pub(crate) fn run(args: &Allocate, common: &Common, terminal: &Terminal) -> Resu
         }
     };
     terminal.say(format!("{} users in {}", count(allocation.users), args.out.display()));
+    page.write(|| report::of_allocation(&allocation))?;
     json.write(&allocation, || summary(&allocation))
 }
 

@@ -53,6 +53,11 @@ fn certificates_page() {
 }
 
 #[test]
+fn decide_page() {
+    check_page("decide.md");
+}
+
+#[test]
 fn links_lead_somewhere() {
     for entry in std::fs::read_dir(book()).expect("the book").flatten() {
         let text = std::fs::read_to_string(entry.path()).expect("a page");

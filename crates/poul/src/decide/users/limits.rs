@@ -70,6 +70,14 @@ impl AskedLimit {
         }
     }
 
+    /// The policy whose users are limited, where they are.
+    pub(super) fn policy(&self) -> Option<&str> {
+        match self {
+            Self::Cap { policy, .. } | Self::Floor { policy, .. } => Some(policy),
+            Self::Budget { .. } | Self::Rate { .. } => None,
+        }
+    }
+
     /// The outcome that is spent, where one is.
     pub(super) fn spent(&self) -> Option<&str> {
         match self {

@@ -11,12 +11,12 @@ use super::inputs::AllocationInputs;
 use super::limits::AskedLimit;
 use super::prices::{Price, Prices};
 use super::request::{AllocationRequest, ValidAllocationRequest};
-use super::result::Allocation;
+use super::result::{Allocation, listed, plain};
 use super::table::{AllocationTable, Batches, Given, Target};
-use super::terms::Terms;
+use super::terms::{PlacedLimit, Terms};
 use super::worth::Valuation;
 use crate::data::Labels;
-use crate::decide::allocate::{Keep, Options, Problem, Solution, solve};
+use crate::decide::allocate::{Keep, Options, Problem, Solution, choose_policies, solve};
 use crate::{Error, Progress, Result};
 
 /// What an allocation gives.
@@ -67,7 +67,8 @@ pub fn allocate(
     let of_group = |name: &str| labels.code(name).map_or((0, 0), |code| (code, sizes[code as usize]));
     let (options, group) = gathered.finish(&candidates)?;
     let problem = Problem { limits: terms.solver_limits(n_users as u64, of_group), group };
-    let solution = solved(&options, &problem, request, progress)?;
+    let (options, used, note) = few_policies(options, &problem, request, &candidates, progress)?;
+    let solution = solve(&options, &problem, progress)?;
     let budgets = match curve {
         true => {
             let plan = CurvePlan { points: request.points, with_policies: valuation.is_some() };
@@ -91,26 +92,46 @@ pub fn allocate(
     written.map_err(|error| inputs.locate(error))?;
     let mut allocation = tally.allocation((&request.maximize, request.risk), &prices, true);
     (allocation.bound, allocation.duality_gap) = (Some(solution.bound), Some(solution.gap));
+    allocation.notes.extend(note);
     allocation.curve = budgets.iter().map(|own| own.point()).collect();
     if let (Some(valuation), Some(kept)) = (valuation, tally.take_kept()) {
         let spent = tally.spent();
         valuation.add(&mut allocation, &candidates, kept, (&budgets, spent), *seed, progress)?;
     }
-    let prices = told_prices(inputs, request, &candidates, &terms, &prices, of_groups.keys());
+    let names: Vec<String> = used.iter().map(|option| candidates.names[*option].clone()).collect();
+    let prices = told_prices(inputs, request, &names, &terms, &prices, of_groups.keys());
     let table = table.finish()?;
     Ok(Allocated { allocation, prices, table })
 }
 
-fn solved(
-    options: &Options,
+/// The policies that may be in use, where only few may be: the options with these alone, and what is to be told.
+fn few_policies(
+    options: Options,
     problem: &Problem,
     request: &AllocationRequest,
+    candidates: &Candidates<'_>,
     progress: &dyn Progress,
-) -> Result<Solution> {
-    match request.at_most_policies {
-        None => solve(options, problem, progress),
-        Some(_) => Err(Error::other("at most so many policies is not solved yet")),
-    }
+) -> Result<(Options, Vec<usize>, Option<String>)> {
+    let all = (0..candidates.names.len()).collect();
+    let Some(at_most) = request.at_most_policies else { return Ok((options, all, None)) };
+    let found = choose_policies(&options, problem, &[0], at_most, progress)?;
+    let mut allowed = vec![false; candidates.names.len()];
+    allowed[0] = true;
+    found.policies.iter().for_each(|policy| allowed[usize::from(*policy)] = true);
+    let keep = Keep::for_limits(&problem.limits, options.n_loads());
+    let used: Vec<usize> = (0..allowed.len()).filter(|option| allowed[*option]).collect();
+    let names: Vec<String> = used[1..].iter().map(|option| candidates.names[*option].clone()).collect();
+    let how = match found.is_exact {
+        true => "every set of policies was looked at",
+        false => "found by search: a set that was not looked at may be better",
+    };
+    let note = format!(
+        "at most {at_most} policies beside the control: {}; with all of them no more than {} of {} would be possible ({how})",
+        listed(&names),
+        plain(found.bound),
+        request.maximize
+    );
+    Ok((options.restricted(&allowed, &keep)?, used, Some(note)))
 }
 
 /// What the solver decided, by option numbers of the candidates.
@@ -187,24 +208,26 @@ fn check_groups(
 fn told_prices<'g>(
     inputs: &AllocationInputs<'_>,
     request: &AllocationRequest,
-    candidates: &Candidates<'_>,
+    names: &[String],
     terms: &Terms,
     prices: &[f64],
     groups: impl Iterator<Item = &'g String>,
 ) -> Prices {
-    let priced = terms.limits.iter().zip(prices).map(|(limit, price)| Price {
-        limit: limit.asked.clone(),
-        of_group: limit.group.clone(),
-        price: *price,
+    // A policy that is not in use needs no price.
+    let is_used = |limit: &&PlacedLimit| {
+        limit.asked.policy().is_none_or(|policy| names.iter().any(|own| own == policy))
+    };
+    let priced = terms.limits.iter().zip(prices).filter(|(limit, _)| is_used(limit)).map(|(limit, price)| {
+        Price { limit: limit.asked.clone(), of_group: limit.group.clone(), price: *price }
     });
     Prices {
         format: 0,
         poul: String::new(),
         maximize: request.maximize.clone(),
-        control: candidates.names[0].clone(),
-        policies: candidates.names[1..].to_vec(),
+        control: names[0].clone(),
+        policies: names[1..].to_vec(),
         risk: request.risk,
-        eligible: request.eligible.clone(),
+        eligible: request.eligible.clone().into_iter().filter(|(policy, _)| names.contains(policy)).collect(),
         group: request.group.clone(),
         groups: groups.cloned().collect(),
         prices: priced.collect(),

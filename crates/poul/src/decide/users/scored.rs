@@ -60,6 +60,13 @@ pub(super) struct Block {
 }
 
 impl Block {
+    /// A block of users whose scores are at hand.
+    #[cfg(test)]
+    pub(super) fn of_scores(scores: Scores, n_users: usize, masks: Vec<Vec<bool>>, group: Vec<u32>) -> Self {
+        let n_scored = scores.mean[0].len() / n_users;
+        Self { rows: (0..n_users as u64).collect(), ids: Vec::new(), scores, masks, group, n_scored }
+    }
+
     pub(super) fn n_users(&self) -> usize {
         self.rows.len()
     }

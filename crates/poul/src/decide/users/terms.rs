@@ -249,3 +249,95 @@ fn caution(candidates: &Candidates<'_>, risk: f64) -> Result<f64> {
     let p = 1.0 - risk;
     Ok(degrees.map_or_else(|| normal_quantile(p), |degrees| student_quantile(p, degrees)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::effect::{Scorer, Scores};
+    use crate::net::RowSource;
+    use crate::policy::PolicySet;
+
+    /// Knows nothing but that it has a spread.
+    struct Sure(bool);
+
+    impl Scorer for Sure {
+        fn score(&self, _: &dyn RowSource, _: bool) -> Result<Scores> {
+            Ok(Scores::default())
+        }
+
+        fn has_spread(&self) -> bool {
+            self.0
+        }
+    }
+
+    fn terms(outcomes: &[String], request: AllocationRequest, spread: bool) -> Result<Terms> {
+        let mut policies = PolicySet::builder();
+        policies.add("control", "s", "none", 1.0).add("T1", "s", "a", 1.0).add("T2", "s", "b", 1.0);
+        let candidates = Candidates {
+            names: ["control", "T1", "T2"].map(String::from).to_vec(),
+            outcomes,
+            scorer: Box::new(Sure(spread)),
+            policies: policies.build()?,
+        };
+        let request = request.check()?;
+        Terms::new(&candidates, &request.request, &request.limits, &BTreeMap::new())
+    }
+
+    fn of(name: &str, amount: f64) -> BTreeMap<String, f64> {
+        BTreeMap::from([(name.to_owned(), amount)])
+    }
+
+    /// Two users: gmv of T1 is 4 and 2, cost 1 and 3; T2 twice of it. Spread 1 in all.
+    fn block() -> Block {
+        let mean = vec![vec![4.0, 8.0, 2.0, 4.0], vec![1.0, 2.0, 3.0, 6.0]];
+        let spread = vec![vec![1.0; 4]; 2];
+        Block::of_scores(Scores { mean, spread }, 2, vec![vec![true, false]], Vec::new())
+    }
+
+    #[test]
+    fn caution_counts_less_gain_and_more_cost() {
+        let outcomes = ["gmv", "cost"].map(String::from);
+        let request = AllocationRequest {
+            maximize: "gmv".to_owned(),
+            budget: of("cost", 10.0),
+            rate: of("cost/gmv", 0.5),
+            eligible: BTreeMap::from([("T2".to_owned(), "age > 3".to_owned())]),
+            ..AllocationRequest::default()
+        };
+        let (plain, block) = (terms(&outcomes, request.clone(), true).unwrap(), block());
+        assert_eq!((plain.n_loads(), plain.is_cautious()), (2, false));
+        assert_eq!(plain.value(&block, 0, 2), 8.0);
+        assert_eq!((plain.load_of(&block, 1, 1, 0), plain.load_of(&block, 1, 1, 1)), (3.0, 2.0));
+        assert_eq!((plain.value(&block, 1, 0), plain.load_of(&block, 1, 0, 1)), (0.0, 0.0));
+        assert!(
+            plain.may_have(&block, 0, 2) && !plain.may_have(&block, 1, 2) && plain.may_have(&block, 1, 1)
+        );
+        let cautious =
+            terms(&outcomes, AllocationRequest { risk: Some(0.1), ..request.clone() }, true).unwrap();
+        let z = normal_quantile(0.9);
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        assert!(near(cautious.value(&block, 0, 1), 4.0 - z));
+        assert!(near(cautious.load_of(&block, 0, 1, 0), 1.0 + z));
+        assert!(near(cautious.load_of(&block, 0, 1, 1), 1.0 + z - 0.5 * (4.0 - z)));
+        assert_eq!(cautious.value(&block, 0, 0), 0.0);
+        let error = terms(&outcomes, AllocationRequest { risk: Some(0.1), ..request }, false).unwrap_err();
+        assert!(error.to_string().contains("does not know how sure"), "{error}");
+    }
+
+    #[test]
+    fn shares_are_of_the_users_concerned() {
+        let outcomes = ["gmv".to_owned()];
+        let request = AllocationRequest {
+            maximize: "gmv".to_owned(),
+            cap: of("T1", 0.25),
+            floor: of("T2", 0.1),
+            ..AllocationRequest::default()
+        };
+        let terms = terms(&outcomes, request, false).unwrap();
+        let limits = terms.solver_limits(80, |_| (0, 0));
+        assert_eq!(limits.iter().map(|limit| limit.at_most).collect::<Vec<_>>(), [20.0, -8.0]);
+        assert_eq!((limits[0].adds, limits[1].adds), (Adds::Users(1), Adds::MinusUsers(2)));
+        assert_eq!((terms.limits[0].name(), limits[0].name.as_str()), ("cap T1".into(), "‹cap=T1=0.25›"));
+        assert_eq!(terms.adds(&terms.limits[1], &block(), 0, 2), -1.0);
+    }
+}
