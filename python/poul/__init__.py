@@ -15,6 +15,7 @@ path; ``model.effect(df, policy="T2")`` gives the same kind of frame back. NumPy
 
 from __future__ import annotations
 
+from ._allocation import Allocation
 from ._assessment import evaluate
 from ._comparison import Comparison, compare
 from ._design import Designed
@@ -39,6 +40,7 @@ from ._simulation import Simulation, simulate
 from ._tuning import Tuning, tune
 
 __all__ = [
+    "Allocation",
     "ArgumentError",
     "Comparison",
     "Designed",

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from . import _arrays, _poul
+from ._allocation import Allocating
 from ._assessment import evaluation_request
 from ._design import Designing
 from ._errors import UsageError
@@ -20,7 +21,7 @@ from ._scoring import Scoring
 from ._settings import ROLES, Design, ExposureScale, PoulSettings, check_names, roles_of, table_of, to_json
 
 
-class Learner(Fitting, Designing, Scoring):
+class Learner(Fitting, Allocating, Designing, Scoring):
     """Any learner by name, with its settings as keywords.
 
     Roles of columns may be given here or to :meth:`fit`, which wins; settings are those of ``[model]`` and

@@ -115,6 +115,16 @@ class Model:
     def averages(
         self, policies: PolicySet, names: list[str], against: str | None, level: float, allow_unseen: bool
     ) -> str: ...
+    def allocate(
+        self,
+        frame: Frame,
+        request: str,
+        listener: _Listener,
+        policies: PolicySet | None = None,
+        group_budgets: Frame | None = None,
+        prices: str | None = None,
+        out: str | PathLike[str] | None = None,
+    ) -> tuple[str, str, Frame | None]: ...
     def components(self, policies: PolicySet, against: str | None, level: float) -> Frame: ...
     def effect(
         self,

@@ -11,11 +11,13 @@
 //! | `failure`, `panicking` | the library's error, or a panic, as a Python exception |
 //! | `check` | the profile of a table |
 //! | `fit`, `model`, `effect` | learning, the model, its effects |
+//! | `allocate` | which policy each user should have |
 //! | `evaluate`, `averages` | measuring effects; average effects as a table |
 //! | `design` | the policies to run next |
 //! | `compare`, `tune`, `simulate` | learners side by side, the search for settings, experiments with known truth |
 //! | `checkpoint` | where long work leaves what it has done |
 
+mod allocate;
 mod averages;
 mod capsule;
 mod check;

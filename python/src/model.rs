@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::json;
 
+use crate::allocate::{self, AllocationSettings, Beside};
 use crate::design;
 use crate::effect::{self, EffectRequest};
 use crate::evaluate;
@@ -146,6 +147,25 @@ impl Model {
     ) -> PyResult<Bound<'py, PyAny>> {
         let request: EffectRequest = guarded(py, || parse(request))?;
         effect::effect(py, self, frame, &request, policies, out, listener)
+    }
+
+    /// Which policy each user should have: the allocation and its prices as JSON, and a table unless it goes to `out`.
+    #[pyo3(signature = (frame, request, listener, policies=None, group_budgets=None, prices=None, out=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are the keywords of one Python method")]
+    fn allocate(
+        &self,
+        py: Python<'_>,
+        frame: &Frame,
+        request: &str,
+        listener: &Bound<'_, PyAny>,
+        policies: Option<&PolicySet>,
+        group_budgets: Option<&Frame>,
+        prices: Option<String>,
+        out: Option<PathBuf>,
+    ) -> PyResult<(String, String, Option<Frame>)> {
+        let settings: AllocationSettings = guarded(py, || parse(request))?;
+        let beside = Beside { policies, group_budgets, prices, out };
+        allocate::allocate(py, self, frame, &settings, beside, listener)
     }
 
     /// Measures the model's effects on the rows of a table; JSON.

@@ -1,5 +1,6 @@
 //! The flags of every command, as typed. `settings` turns them into checked settings.
 
+mod allocate;
 mod certify;
 mod compare;
 mod design;
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::allocate::Allocate;
 pub(crate) use self::certify::{CheckArgs, PolicyCertify};
 pub(crate) use self::compare::{Compare, ResourceKind, SearchKind, Tune};
 pub(crate) use self::design::{DesignArgs, JudgedBy};
@@ -44,6 +46,8 @@ pub(crate) enum Command {
     Effect(Effect),
     /// Score predicted effects, a model's or anyone's: AUUC, Qini, calibration, with intervals
     Evaluate(Evaluate),
+    /// Which policy each user should have, under a budget and other limits
+    Allocate(Allocate),
     /// Learners side by side on the same test rows, with intervals and paired differences
     Compare(Compare),
     /// Search for settings by validation R-loss
@@ -274,9 +278,12 @@ pub(crate) struct Check {
   poul evaluate model.poul test.parquet --by city --by trips
   poul evaluate scored.parquet --effects tau --treatment arm --outcome gmv --against control
   poul evaluate scored.csv --effects T1=tau_t1 --effects T2=tau_t2 --outcome gmv --json metrics.json
-  poul evaluate scored.csv --effects gmv:T1=a --effects cost:T1=b --outcome gmv,cost --cluster home")]
+  poul evaluate scored.csv --effects gmv:T1=a --effects cost:T1=b --outcome gmv,cost --cluster home
+  poul evaluate model.poul test.parquet --allocation allocation.parquet
+  poul evaluate test.parquet --allocation allocation.parquet --outcome gmv,cost --control control")]
 #[command(override_usage = "poul evaluate [OPTIONS] MODEL DATA
-       poul evaluate [OPTIONS] --effects SPEC DATA")]
+       poul evaluate [OPTIONS] --effects SPEC DATA
+       poul evaluate [OPTIONS] --allocation FILE [MODEL] DATA")]
 pub(crate) struct Evaluate {
     /// A model and the data to score by it; or, with --effects, data with columns of effects
     #[arg(value_name = "PATH", num_args = 1..=2, required = true)]
@@ -284,6 +291,15 @@ pub(crate) struct Evaluate {
     /// Column of predicted effects: COL, POLICY=COL or OUTCOME:POLICY=COL (repeatable)
     #[arg(long, value_name = "SPEC")]
     pub(crate) effects: Vec<String>,
+    /// An allocation to value on the data, as `poul allocate` writes it; a model before the data sharpens the value
+    #[arg(long, value_name = "FILE")]
+    pub(crate) allocation: Option<String>,
+    /// With --allocation: the outcome that is to be large [default: the first]
+    #[arg(long, value_name = "OUTCOME", requires = "allocation")]
+    pub(crate) maximize: Option<String>,
+    /// With --allocation: use the very table that the model was fitted on
+    #[arg(long, requires = "allocation")]
+    pub(crate) force: bool,
     /// Column of true effects, where they are known; the same forms as --effects
     #[arg(long, value_name = "SPEC")]
     pub(crate) truth: Vec<String>,

@@ -4,6 +4,7 @@
 //! Charts are plotly figures written as JSON (`chart`); `page.js` draws them in the colours of the page and lets the
 //! reader choose among their variants.
 
+mod allocation;
 mod assigned;
 mod atoms;
 mod calibration;
@@ -30,6 +31,7 @@ mod words;
 
 use poul::Result;
 use poul::compare::Comparison;
+use poul::decide::users::Allocation;
 use poul::evaluate::{Evaluation, PolicyResult};
 
 use self::page::Page;
@@ -63,6 +65,12 @@ pub fn of_evaluation(evaluation: &Evaluation) -> Result<String> {
         None => "Policies against what was assigned on average".to_owned(),
     };
     Page { title, sections: sections.into_iter().flatten().collect() }.render()
+}
+
+/// The report of an allocation.
+pub fn of_allocation(allocation: &Allocation) -> Result<String> {
+    let title = format!("Who gets what, for {}", allocation.maximize);
+    Page { title, sections: allocation::sections(allocation) }.render()
 }
 
 /// The report of a comparison; `command` is what was typed.

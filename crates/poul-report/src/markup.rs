@@ -39,6 +39,17 @@ impl HtmlTable {
         Self { caption: caption.to_owned(), n_words, heading, rows: Vec::new() }
     }
 
+    /// A table of any width, for [`cells`](Self::cells) to fill.
+    pub(super) fn wide(caption: &str, n_words: usize, heading: Vec<String>) -> Self {
+        Self { caption: caption.to_owned(), n_words, heading, rows: Vec::new() }
+    }
+
+    /// Adds a row to a table of any width.
+    pub(super) fn cells(&mut self, class: &'static str, cells: Vec<String>) {
+        debug_assert_eq!(cells.len(), self.heading.len());
+        self.rows.push((class, cells));
+    }
+
     /// Adds a row, in a class of its own (`""` for none).
     pub(super) fn row<const N: usize>(&mut self, class: &'static str, cells: [String; N]) {
         debug_assert_eq!(N, self.heading.len());

@@ -1,5 +1,6 @@
 //! `poul evaluate`: score predicted effects, a model's or columns that anyone predicted.
 
+mod allocation;
 mod assigned;
 mod averages;
 mod checks;
@@ -21,6 +22,9 @@ use crate::progress::Terminal;
 use crate::settings::{DataSettings, budget};
 
 pub(crate) fn run(args: &Evaluate, typed: &[String], common: &Common, terminal: &Terminal) -> Result<()> {
+    if let Some(allocation) = &args.allocation {
+        return allocation::run(args, allocation, common, terminal);
+    }
     match (args.paths.as_slice(), args.effects.is_empty()) {
         ([data], false) => by_columns(args, data, typed, common, terminal),
         ([model, data], true) => by_model(args, [model, data], typed, common, terminal),

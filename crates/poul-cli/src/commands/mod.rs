@@ -1,5 +1,6 @@
 //! One file a command.
 
+mod allocate;
 mod check;
 mod compare;
 mod completions;
@@ -46,6 +47,7 @@ fn dispatch(command: Command, typed: &[String], common: &Common, terminal: &Term
         Command::Check(args) => check::run(&args, common, terminal),
         Command::Fit(args) => fit::run(&args, typed, common, terminal),
         Command::Effect(args) => effect::run(&args, terminal),
+        Command::Allocate(args) => allocate::run(&args, common, terminal),
         Command::Show(args) => show::run(&args),
         Command::Evaluate(args) => evaluate::run(&args, typed, common, terminal),
         Command::Compare(args) => compare::run(&args, typed, common, terminal),

@@ -54,6 +54,11 @@ fn certificates_page() {
 }
 
 #[test]
+fn decide_page() {
+    check_page("decide.md");
+}
+
+#[test]
 fn design_page() {
     check_page("design.md");
 }

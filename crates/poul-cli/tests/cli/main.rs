@@ -1,5 +1,6 @@
 //! The `poul` binary as a person meets it: messages, tables, files, exit codes.
 
+mod allocate;
 mod averages;
 mod bad_data;
 mod bad_output;

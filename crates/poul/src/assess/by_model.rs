@@ -139,7 +139,7 @@ fn add_errors(averages: &mut [AverageEffect], model: &Model, asked: &Asked, leve
 }
 
 /// The place of each outcome among the model's.
-fn outcomes_of(columns: &Columns, model: &Model) -> Result<Vec<usize>> {
+pub(super) fn outcomes_of(columns: &Columns, model: &Model) -> Result<Vec<usize>> {
     let known = model.effects().outcomes();
     let place = |name: &String| {
         known.iter().position(|known| known == name).ok_or_else(|| {
@@ -151,7 +151,7 @@ fn outcomes_of(columns: &Columns, model: &Model) -> Result<Vec<usize>> {
 }
 
 /// Every effect is kept until all are measured.
-fn check_memory(source: &Source, n_columns: usize, budget: &Budget) -> Result<()> {
+pub(super) fn check_memory(source: &Source, n_columns: usize, budget: &Budget) -> Result<()> {
     let needed = source.n_rows().unwrap_or(0).saturating_mul(n_columns as u64).saturating_mul(8);
     if needed <= budget.bytes {
         return Ok(());

@@ -51,7 +51,7 @@ impl<'a> Compared<'a> {
         ObservedRows::outcomes_of(self.rows)
     }
 
-    fn scored<'o>(&self, outcomes: &'o [Outcome<'o>]) -> Scored<'o>
+    pub(super) fn scored<'o>(&self, outcomes: &'o [Outcome<'o>]) -> Scored<'o>
     where
         'a: 'o,
     {

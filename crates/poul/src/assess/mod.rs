@@ -21,6 +21,7 @@
 //! | `assigned` | each row by its own policy, for arms that are thin |
 //! | `trust` | the checks, the places of policies, the effects of atoms |
 //! | `provenance` | where the numbers come from |
+//! | `valued` | rows on which rules that give policies are valued |
 //!
 //! [`evaluate`]: crate::evaluate
 //! [`validate`]: crate::validate
@@ -39,9 +40,11 @@ mod provenance;
 mod request;
 mod sampled;
 mod trust;
+mod valued;
 
 pub use by_columns::assess_columns;
 pub use by_model::assess_model;
 pub use effect_columns::EffectColumn;
 pub use fitted_roles::fitted_roles;
 pub use request::{AssessmentRequest, ValidAssessmentRequest};
+pub(crate) use valued::{ValuedRows, ValuedSource};

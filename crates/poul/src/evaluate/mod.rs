@@ -71,6 +71,7 @@ mod truth;
 mod units;
 mod verdict;
 mod who_gains;
+mod worth;
 
 pub use area::{auuc, qini, random_auuc};
 pub use assigned::{AssignedReading, AssignedRows, arms_are_thin, assigned};
@@ -105,3 +106,4 @@ pub use top_share::{Strategy, uplift_at_k};
 pub use truth::{ate_error, normalised_pehe, pehe};
 pub use verdict::{Grade, Judgement, OutcomeVerdict, PolicyJudgement, Verdicts, verdicts};
 pub use who_gains::{SampledEffects, who_gains};
+pub use worth::{Choice, Estimated, OutcomeWorth, Rule, RuleWorth, WorthParams, worth, worth_band};

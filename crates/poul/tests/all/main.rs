@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod allocate;
 mod assess;
 mod certificate_logistic;
 mod data_corrupt;

@@ -2,8 +2,8 @@
 
 use poul::decide::design::{Base, Design, Effect, Learn, Plan, Population, Proposal, Search};
 
-use crate::number::{count, percent, significant};
 use crate::table::{Table, shortened};
+use poul_report::number::{count, percent, significant};
 
 pub(super) fn text(found: &Design, level: f64) -> String {
     let mut text = String::new();

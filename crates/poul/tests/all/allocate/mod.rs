@@ -1,0 +1,6 @@
+//! Allocations: the path of one budget, several limits, few policies.
+
+mod few_policies;
+mod limits;
+mod path;
+mod world;
