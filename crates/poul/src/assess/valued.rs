@@ -4,14 +4,13 @@ use super::chosen::Chosen;
 use super::measure::Compared;
 use super::nuisances::Nuisances;
 use super::predicted::Predicted;
-use super::rows::Rows;
-use crate::data::{Budget, Columns, Design, MatrixBuilder, Need, Roles, Source};
+use crate::data::{Batch, Budget, Columns, Design, MatrixBuilder, Need, Roles, RowReader, Source, Table};
 use crate::effect::{ExposedRows, Question};
 use crate::evaluate::{Effects, Scored};
 use crate::model::{Answer, Model};
 use crate::net::{DenseRows, RowSource};
 use crate::nuisance::Propensity;
-use crate::policy::PolicySet;
+use crate::policy::{Assigner, PolicySet};
 use crate::{Error, Progress, Result, Seed};
 
 /// The rows, ready to be valued on.
@@ -65,16 +64,18 @@ impl ValuedSource<'_> {
         let mut predicted = Predicted::new(model, &chosen, outcomes);
         let width = model.manifest().encoder.width();
         let mut x = MatrixBuilder::new(width, source.n_rows(), self.budget)?;
-        let n_features = columns.features.len();
-        let encode = |features: &[arrow_array::ArrayRef], exposure: &[Vec<f32>]| {
-            predicted.add(features, exposure)?;
+        let mut assigner = Assigner::new(&chosen.asked.policies, &columns);
+        let each = |table: &mut Table, batch: &Batch, reader: &RowReader| {
+            table.policy.extend(assigner.assign_batch(batch, reader)?);
+            predicted.add(&batch.features, &batch.exposure)?;
             let encoded = &predicted.encoded;
             x.append(encoded.len() / width.max(1), |rows| {
                 rows.copy_from_slice(encoded);
                 Ok(())
-            })
+            })?;
+            Ok(None)
         };
-        let rows = Rows::read(source, &columns, &chosen.asked.policies, n_features, 0, encode, progress);
+        let rows = Table::read(source, &columns, "Scoring", each, progress);
         let rows = rows.map_err(|error| source.locate(error))?;
         let matrix = x.finish()?;
         let effects: Vec<Effects<'_>> = predicted
@@ -84,13 +85,8 @@ impl ValuedSource<'_> {
         let x = DenseRows::new(matrix.values(), width)?;
         let x = ExposedRows { x: &x, exposure: predicted.exposed.as_ref() };
         let asked = &chosen.asked;
-        let compared = Compared {
-            rows: &rows,
-            columns: &columns,
-            policies: &asked.policies,
-            against: asked.against,
-            effects: &effects,
-        };
+        let compared =
+            Compared { rows: &rows, policies: &asked.policies, against: asked.against, effects: &effects };
         self.hand_over(&compared, Some(&x), progress, act)
     }
 
@@ -117,16 +113,20 @@ impl ValuedSource<'_> {
         };
         let against = find(&self.against.to_owned())?;
         let targets = self.candidates.iter().map(find).collect::<Result<Vec<usize>>>()?;
-        let rows = Rows::read(source, &columns, &policies, 0, 0, |_, _| Ok(()), progress);
+        let mut assigner = Assigner::new(&policies, &columns);
+        let each = |table: &mut Table, batch: &Batch, reader: &RowReader| {
+            table.policy.extend(assigner.assign_batch(batch, reader)?);
+            Ok(None)
+        };
+        let rows = Table::read(source, &columns, "Reading", each, progress);
         let rows = rows.map_err(|error| source.locate(error))?;
-        let nothing = vec![0.0; rows.arm.len()];
+        let nothing = vec![0.0; rows.n_rows()];
         let effects: Vec<Effects<'_>> = targets
             .into_iter()
             .filter(|policy| *policy != against)
             .map(|policy| Effects { policy, outcome: None, values: &nothing, truth: None })
             .collect();
-        let compared =
-            Compared { rows: &rows, columns: &columns, policies: &policies, against, effects: &effects };
+        let compared = Compared { rows: &rows, policies: &policies, against, effects: &effects };
         self.hand_over(&compared, None, progress, act)
     }
 
@@ -147,8 +147,7 @@ impl ValuedSource<'_> {
         for (outcome, fitted) in outcomes.iter_mut().zip(&nuisances.predictions) {
             outcome.prediction = outcome.prediction.or(fitted.as_deref());
         }
-        let rows =
-            ValuedRows { table: compared.scored(&outcomes), propensity, number: &compared.rows.number };
+        let rows = ValuedRows { table: compared.scored(&outcomes), propensity, number: &compared.rows.rows };
         act(&rows).map_err(|error| self.source.locate(error))
     }
 }

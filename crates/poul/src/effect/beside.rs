@@ -52,10 +52,8 @@ mod tests {
 
     #[test]
     fn what_differs_is_told_and_nothing_is_longer_than_allowed() {
-        let pairs = |value: &str| {
-            let pairs: Vec<(String, &str)> =
-                (0..20).map(|at| (format!("attribute_{at:02}"), value)).collect();
-            pairs
+        let pairs = |value: &'static str| -> Vec<(String, &str)> {
+            (0..20).map(|at| (format!("attribute_{at:02}"), value)).collect()
         };
         let name = |pairs: &[(String, &str)]| combination_name(pairs.iter().map(|(c, v)| (c.as_str(), *v)));
         let control = name(&pairs("low"));

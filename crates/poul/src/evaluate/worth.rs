@@ -12,8 +12,8 @@ use super::average_score::AverageScore;
 use super::evaluation::{Effects, Scored};
 use super::simultaneous::max_t_quantile;
 use super::units::Units;
-use crate::effect::student_quantile;
 use crate::nuisance::Propensity;
+use crate::stats::student_quantile;
 use crate::{Error, Result, Seed};
 
 /// A way to give every row a policy.

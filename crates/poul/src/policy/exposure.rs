@@ -196,6 +196,12 @@ impl ExposureRows {
         Self { values, n_contexts: self.n_contexts, n_unexposed: 0 }
     }
 
+    /// Some of the rows.
+    pub(crate) fn some(&self, rows: &[usize]) -> Self {
+        let values = rows.iter().flat_map(|row| self.row(*row).to_vec()).collect();
+        Self { values, n_contexts: self.n_contexts, n_unexposed: 0 }
+    }
+
     /// Puts other rows below these.
     pub(crate) fn append(&mut self, other: &Self) {
         self.n_contexts = other.n_contexts;

@@ -5,9 +5,10 @@ use super::normal::below;
 use super::result::{Detectable, Noise, Pair, Plan, PlannedPolicy};
 use super::valuation::Valuation;
 use crate::Result;
-use crate::effect::{AverageEstimate, Averages, normal_quantile};
+use crate::effect::{AverageEstimate, Averages};
 use crate::model::Model;
 use crate::policy::PolicySet;
+use crate::stats::normal_quantile;
 
 /// Chance of telling an effect that is not there.
 const FALSE_ALARM: f64 = 0.05;

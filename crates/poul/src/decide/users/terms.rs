@@ -7,7 +7,7 @@ use super::limits::AskedLimit;
 use super::request::AllocationRequest;
 use super::scored::Block;
 use crate::decide::allocate::{Adds, Limit};
-use crate::effect::{normal_quantile, student_quantile};
+use crate::stats::{normal_quantile, student_quantile};
 use crate::{Error, Result};
 
 /// What decides, in terms of the outcomes and options of the candidates.

@@ -1,6 +1,6 @@
 //! Whether proposals are as good as they say, on `long-tail` worlds whose truth is known.
 //!
-//! `cargo run --release -p poul --example design -- [key=value …]`, where the keys are `first`, `last` (seeds of worlds, 1 to 10),
+//! `cargo run --release -p benches --bin design -- [key=value …]`, where the keys are `first`, `last` (seeds of worlds, 1 to 10),
 //! `rows` (40000 in a world), `round_rows` (10000 in a round), `rounds` (3; 0 for single proposals only), `policies` (60),
 //! `features` (20), `epochs` (2: averages rest on the first stage) and `by` (`value`, `lower` and `improvement` are all measured
 //! in the first table; rounds go by this one).

@@ -1,6 +1,6 @@
 //! Times the full path of one budget from scores, and an allocation under several limits.
 //!
-//! `cargo run --release --example bench_allocate -- [RUNS]`. Rewards are N(0, 1), costs U(.05, 1) × (number of the arm from 1), and
+//! `cargo run --release -p benches --bin bench_allocate -- [RUNS]`. Rewards are N(0, 1), costs U(.05, 1) × (number of the arm from 1), and
 //! the control gains and costs nothing: the same shape as the benchmark of the C++ package maq, on all threads there are.
 
 use std::error::Error;
