@@ -27,7 +27,7 @@
 //! | `halves` | members on complementary halves of the rows |
 //! | `phases` | stage 2 on one population after the other |
 //! | `warm_start` | stage 2 from a saved model |
-//! | `nuisances` | stage 1: m and π out of fold |
+//! | `nuisances` | settings of stage 1 (`nuisance::FirstStage`), and what is said of it |
 //! | `noise` | how much rows teach by how noisy their outcomes are |
 //! | `stage` | names of the stages that borrow the outcome model's machinery |
 //! | `train` | the whole: scale outcomes, nuisances, stage 2 |
