@@ -13,8 +13,10 @@
 //! | `fit`, `model`, `effect` | learning, the model, its effects |
 //! | `evaluate`, `averages` | measuring effects; average effects as a table |
 //! | `compare`, `tune`, `simulate` | learners side by side, the search for settings, experiments with known truth |
+//! | `allocation_solver` | the solver of allocations on plain numbers, for tests |
 //! | `checkpoint` | where long work leaves what it has done |
 
+mod allocation_solver;
 mod averages;
 mod capsule;
 mod check;
@@ -40,6 +42,8 @@ mod work;
 /// The native part of the package.
 #[pyo3::pymodule]
 mod _poul {
+    #[pymodule_export]
+    use super::allocation_solver::{budget_path, solve_allocation};
     #[pymodule_export]
     use super::averages::averages;
     #[pymodule_export]
