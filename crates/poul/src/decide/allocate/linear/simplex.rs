@@ -8,7 +8,7 @@ use super::ratio::{Leaving, Ratio};
 const FRESH: usize = 100;
 const USERS_FOR_A_STEP: usize = 64;
 /// Options that are looked at before the best of them is taken.
-const LOOKED_AT: usize = 1024;
+const LOOKED_AT: usize = 128;
 /// A gain below this share of what it is the difference of is rounding.
 const ROUNDING: f64 = 1e-13;
 /// How far below zero a slack may be, in units of its amount and of an entry.
