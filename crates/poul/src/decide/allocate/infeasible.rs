@@ -27,7 +27,7 @@ pub(super) fn explain(table: &Table, weights: &[f64], progress: &dyn Progress) -
         match least(table, *limit, progress) {
             Ok(Some(least)) if at_fault.len() == 1 => return below_least(&limits[*limit], least),
             Ok(Some(least)) => {
-                ways_out.push(format!("for {} {}", limits[*limit].name, told(&limits[*limit], least)))
+                ways_out.push(format!("for {} {}", limits[*limit].name, told(&limits[*limit], least)));
             }
             Ok(None) => {}
             Err(error) => return error,
