@@ -157,14 +157,16 @@ pub(super) fn read_table<T: Default + Serialize + DeserializeOwned>(
     if let Some(name) = entries.keys().find(|name| !known.contains(&name.as_str())) {
         return Err(unknown_setting(table, name, &known));
     }
-    // Each on its own first: the error about a whole table does not say which entry it is about.
-    for (name, value) in entries {
-        let entry = Map::from_iter([(name.clone(), value.clone())]);
-        if let Err(error) = serde_json::from_value::<T>(Value::Object(entry)) {
-            return Err(wrong_value(name, value, &error.to_string()));
-        }
-    }
-    serde_json::from_value(Value::Object(entries.clone())).map_err(wrong)
+    serde_json::from_value(Value::Object(entries.clone())).map_err(|error| {
+        // The error does not say which entry it is about: it is the one that cannot be read among the defaults.
+        let among_defaults = |(name, value): (&String, &Value)| {
+            let mut table = defaults.clone();
+            table[name.as_str()] = value.clone();
+            let said = serde_json::from_value::<T>(table).err()?.to_string();
+            Some(wrong_value(name, value, &said))
+        };
+        entries.iter().find_map(among_defaults).unwrap_or_else(|| wrong(error))
+    })
 }
 
 /// A setting's name, whether it is in range, and the range.

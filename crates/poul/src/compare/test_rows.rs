@@ -300,7 +300,7 @@ fn targets(
             notes.push(format!("{policies} fewer than {fewest} test rows: these {together}"));
         }
         n => {
-            notes.push(format!("left out: {} with fewer than 2 test rows", counted(n, "policy", "policies")))
+            notes.push(format!("left out: {} with fewer than 2 test rows", counted(n, "policy", "policies")));
         }
     }
     if targets.is_empty() && !thin_arms {

@@ -17,7 +17,8 @@ pub(super) fn seconds_in_unit(data_type: &DataType) -> Option<f64> {
 
 /// A moment by its seconds since 1970: the day, with the time of day where it is not midnight.
 pub(super) fn moment_name(seconds: f64) -> String {
-    let minutes = (seconds / 60.0).floor() as i64;
+    // Units of a thousandth and less are not exact in seconds.
+    let minutes = ((seconds + 1e-3) / 60.0).floor() as i64;
     let (days, minute) = (minutes.div_euclid(1440), minutes.rem_euclid(1440));
     let (year, month, day) = date(days);
     match minute {

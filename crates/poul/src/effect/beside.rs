@@ -50,11 +50,12 @@ fn cut(name: &str, most: usize) -> String {
 mod tests {
     use super::*;
 
+    fn pairs(value: &str) -> Vec<(String, &str)> {
+        (0..20).map(|at| (format!("attribute_{at:02}"), value)).collect()
+    }
+
     #[test]
     fn what_differs_is_told_and_nothing_is_longer_than_allowed() {
-        let pairs = |value: &'static str| -> Vec<(String, &str)> {
-            (0..20).map(|at| (format!("attribute_{at:02}"), value)).collect()
-        };
         let name = |pairs: &[(String, &str)]| combination_name(pairs.iter().map(|(c, v)| (c.as_str(), *v)));
         let control = name(&pairs("low"));
         let mut one = pairs("low");

@@ -97,7 +97,6 @@ mod tests {
 
     #[derive(Debug, Default, Deserialize)]
     #[serde(default, deny_unknown_fields)]
-    #[expect(dead_code, reason = "only read")]
     struct Net {
         epochs: usize,
         hidden: Vec<usize>,

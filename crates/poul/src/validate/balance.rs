@@ -76,7 +76,7 @@ fn judge(features: &[Balance], axes: &TreatmentAxes) -> CheckResult {
     let beyond: Vec<&Balance> = features.iter().filter(|own| own.z > threshold).collect();
     let text = |worst: &Balance| {
         format!(
-            "`{}` has correlation {} with the policy (z = {}; {} before the propensities are accounted for)",
+            "`{}` (correlation {}, z = {}; {} before accounting for propensities)",
             worst.feature,
             short(worst.correlation),
             short(worst.z),
@@ -88,7 +88,7 @@ fn judge(features: &[Balance], axes: &TreatmentAxes) -> CheckResult {
             name,
             Verdict::Pass,
             format!(
-                "no feature predicts which policy a row received: of {}, {} at most, and a z of {} would be too much",
+                "no feature predicts which policy a row received: of {}, the closest is {}, and z above {} would be too much",
                 features.len(),
                 text(worst),
                 short(threshold)
@@ -99,7 +99,7 @@ fn judge(features: &[Balance], axes: &TreatmentAxes) -> CheckResult {
             let verdict = if largest.correlation >= LARGE { Verdict::Fail } else { Verdict::Doubt };
             let predict = if beyond.len() == 1 { "predicts" } else { "predict" };
             let text = format!(
-                "{} of {} features {predict} which policy a row received, beyond what the propensities say: {}",
+                "{} of {} features {predict} which policy a row received, beyond what the propensities say: most of all {}",
                 beyond.len(),
                 features.len(),
                 text(largest)

@@ -73,14 +73,14 @@ fn calibration(
         r2 if r2 < -WORSE || is_off => Verdict::Doubt,
         _ => Verdict::Pass,
     };
-    let whose = if outcome.prediction.is_some() { "the given prediction" } else { "the outcome model" };
+    let whose = if outcome.prediction.is_some() { "the given prediction " } else { "" };
     let explains = match r2 < 0.0 {
         true => format!(
-            "{whose} predicts `{}` worse than its mean, by {:.1} % of the variance",
+            "{whose}predicts `{}` worse than its mean, by {:.1} % of the variance",
             outcome.name,
             -100.0 * r2
         ),
-        false => format!("{whose} explains {:.1} % of the variance of `{}`", 100.0 * r2, outcome.name),
+        false => format!("{whose}explains {:.1} % of the variance of `{}`", 100.0 * r2, outcome.name),
     };
     let text = format!("{explains}; the worst decile is off by {} ({} sd)", short(worst), short(worst / sd));
     let calibration = OutcomeCalibration { outcome: outcome.name.to_owned(), r2, bins };
