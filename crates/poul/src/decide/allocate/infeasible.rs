@@ -85,7 +85,7 @@ fn told(limit: &Limit, least: f64) -> String {
 }
 
 /// Six digits, never below: what is told works.
-fn rounded_up(amount: f64) -> f64 {
+pub(super) fn rounded_up(amount: f64) -> f64 {
     if amount == 0.0 || !amount.is_finite() {
         return amount;
     }
