@@ -222,7 +222,7 @@ pub(crate) fn of_learner(data: &DataSettings, name: &str) -> Result<Settings> {
         true => own.over(&shared),
         false => own,
     };
-    if name == poul::stack::NAME {
+    if name == poul::learn::stack::NAME {
         stack(&mut settings, &data.learners)?;
     }
     Ok(settings)
@@ -249,7 +249,7 @@ pub(crate) fn learner(args: &Fit, file: &Settings) -> Result<(Option<String>, Se
 /// The settings of a stack: those of its members are `[learners.NAME]`, where `[model]` does not have them itself.
 pub(crate) fn stack(settings: &mut Settings, learners: &BTreeMap<String, Settings>) -> Result<()> {
     let failed = |error| Error::other(format!("cannot read the settings of members: {error}")).source(error);
-    let complete = (poul::model::learner(poul::stack::NAME)?.settle)(settings)?;
+    let complete = (poul::model::learner(poul::learn::stack::NAME)?.settle)(settings)?;
     let of: Vec<&str> = complete
         .model
         .get("of")

@@ -9,20 +9,18 @@
 //! setting comes back as one [`Error`], which says what, where, and what to do about it.
 
 pub mod assess;
-pub mod baseline;
 pub mod check;
 pub mod compare;
 pub mod data;
 pub mod decide;
 pub mod effect;
 pub mod evaluate;
-pub mod learner;
+pub mod learn;
 pub mod model;
 pub mod net;
 pub mod nuisance;
 pub mod policy;
 pub mod simulate;
-pub mod stack;
 pub mod stats;
 pub mod tune;
 pub mod validate;

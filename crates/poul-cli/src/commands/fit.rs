@@ -28,11 +28,11 @@ pub(crate) fn run(args: &Fit, typed: &[String], common: &Common, terminal: &Term
         Some(config) => error.file(config),
         None => error,
     };
-    if !args.of.is_empty() && learner.name != poul::stack::NAME {
+    if !args.of.is_empty() && learner.name != poul::learn::stack::NAME {
         let error = Error::usage(format!("--of names the members of a stack, not of `{}`", learner.name));
         return Err(error.hint("add --learner stack"));
     }
-    if learner.name == poul::stack::NAME {
+    if learner.name == poul::learn::stack::NAME {
         settings::stack(&mut settings, &data.learners).map_err(in_config)?;
     }
     (learner.settle)(&settings.over(&under)).map_err(in_config)?;

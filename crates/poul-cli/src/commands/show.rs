@@ -2,10 +2,10 @@
 
 use poul::Result;
 use poul::effect::Phase;
-use poul::learner::{ChosenNuisances, Geometry};
+use poul::learn::poul::{ChosenNuisances, Geometry};
+use poul::learn::stack::StackSummary;
 use poul::model::{DataUse, Manifest, Model};
 use poul::nuisance::{ChoiceLoss, NuisanceChoice};
-use poul::stack::StackSummary;
 use poul_report::number::{count, counted, optional, percent, significant};
 use serde::Deserialize;
 use serde_json::Value;
@@ -166,7 +166,7 @@ fn geometry(model: &Value) -> Option<String> {
 
 /// The members of a stack with their weights and losses for each outcome; nothing for other learners.
 fn stack(manifest: &Manifest) -> Option<String> {
-    if manifest.learner != poul::stack::NAME {
+    if manifest.learner != poul::learn::stack::NAME {
         return None;
     }
     let summary = StackSummary::deserialize(manifest.model.get("summary")?).ok()?;

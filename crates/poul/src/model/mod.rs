@@ -2,7 +2,6 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `registry` | the learners by name |
 //! | `fit` | from a table to a model |
 //! | `warm_start` | from a model and a new table to the next model |
 //! | `baseline` | rows without a treatment, read for the outcome model |
@@ -21,12 +20,12 @@ mod certificate;
 mod container;
 mod fit;
 mod manifest;
-mod registry;
 mod warm_start;
 
 use std::borrow::Cow;
 use std::path::Path;
 
+pub use crate::learn::{DEFAULT_LEARNER, LEARNERS, Learner, learner};
 pub use answer::Answer;
 pub use averages::ModelAverage;
 pub use bound::{DecileBound, MemberBound, OutcomeBound};
@@ -36,7 +35,6 @@ pub use certificate::{
 };
 pub use fit::{CheckpointPlan, FitRequest, fit};
 pub use manifest::{DataRecord, DataUse, FORMAT, Manifest, OutcomeRecord};
-pub use registry::{DEFAULT_LEARNER, LEARNERS, Learner, learner};
 
 use crate::data::{Columns, ExposureRole, Need, Roles, Source};
 use crate::effect::EffectModel;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::space::Space;
 use crate::compare::Schedule;
 use crate::effect::Settings;
-use crate::learner as poul;
+use crate::learn::poul;
 use crate::model::Learner;
 use crate::{Error, Kind, Result};
 

@@ -1,7 +1,7 @@
 //! Members on complementary halves of the rows: their spread is the standard error of their mean.
 
 use poul::effect::{EffectModel, OutcomeColumn, Scores, Settings, Tensors, TrainingData};
-use poul::learner;
+use poul::learn::poul as learner;
 use poul::net::DenseRows;
 use poul::policy::PolicySet;
 use poul::{Seed, Silent};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use poul::data::Design;
 use poul::effect::{GivenPropensity, OutcomeColumn, Settings, Tensors, Trained, TrainingData};
-use poul::learner::Poul;
+use poul::learn::poul::Poul;
 use poul::model::learner;
 use poul::net::DenseRows;
 use poul::policy::PolicySet;

@@ -2,7 +2,7 @@
 //! the stored form is canonical.
 
 use poul::effect::{EffectModel, OutcomeColumn, Settings, TrainingData};
-use poul::learner::{Poul, train};
+use poul::learn::poul::{Poul, train};
 use poul::net::DenseRows;
 use poul::policy::{AttributeValue, Attributes, PolicySet};
 use poul::{Seed, Silent};

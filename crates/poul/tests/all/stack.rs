@@ -1,10 +1,10 @@
 //! Stacks: weights by evidence, the same whatever the order and the threads, around the averages of `poul`, stored whole.
 
 use poul::effect::{EffectModel, OutcomeColumn, Settings, Tensors, Trained, TrainingData};
+use poul::learn::stack::StackSummary;
 use poul::model::learner;
 use poul::net::DenseRows;
 use poul::policy::PolicySet;
-use poul::stack::StackSummary;
 use poul::{Result, Seed, Silent};
 use rand::RngExt;
 use serde::Deserialize;

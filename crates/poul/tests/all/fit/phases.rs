@@ -2,7 +2,7 @@
 
 use poul::Kind;
 use poul::effect::Settings;
-use poul::learner::settle;
+use poul::learn::poul::settle;
 use poul::model::Model;
 use serde_json::json;
 
@@ -92,6 +92,6 @@ fn a_preset_is_a_set_of_defaults() {
 fn settings_of_older_models_lack_newer_fields() {
     // What a model of the first version stored: no `phases`.
     let stored = json!({ "folds": 3, "learning_rate": 0.001, "epochs": 80 });
-    let params: poul::learner::TrainingParams = serde_json::from_value(stored).unwrap();
-    assert_eq!(params, poul::learner::TrainingParams { folds: 3, ..Default::default() });
+    let params: poul::learn::poul::TrainingParams = serde_json::from_value(stored).unwrap();
+    assert_eq!(params, poul::learn::poul::TrainingParams { folds: 3, ..Default::default() });
 }

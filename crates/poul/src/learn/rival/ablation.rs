@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::effect::{Settings, Trained, ValidTrainingData};
-use crate::learner;
-use crate::model::Learner;
+use crate::learn::Learner;
+use crate::learn::poul;
 use crate::{Error, Progress, Result, Seed};
 
 /// h is not centred.
@@ -55,11 +55,11 @@ ablation!(Additive, "poul-additive", true, "embedding", "additive");
 ablation!(Linear, "poul-linear", true, "rho_hidden", 0);
 
 const fn learner<A: Ablation>(summary: &'static str) -> Learner {
-    Learner { name: A::NAME, summary, settle: settle::<A>, train: train::<A>, load: learner::load }
+    Learner { name: A::NAME, summary, settle: settle::<A>, train: train::<A>, load: poul::load }
 }
 
 fn settle<A: Ablation>(settings: &Settings) -> Result<Settings> {
-    learner::settle(&fixed::<A>(settings)?)
+    poul::settle(&fixed::<A>(settings)?)
 }
 
 /// Trains the method by the same streams, so that nothing else differs.
@@ -69,7 +69,7 @@ fn train<A: Ablation>(
     seed: Seed,
     progress: &dyn Progress,
 ) -> Result<Trained> {
-    learner::train(data, &fixed::<A>(settings)?, seed, progress)
+    poul::train(data, &fixed::<A>(settings)?, seed, progress)
 }
 
 /// The settings with the one that is fixed; giving it another value is a contradiction.
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(settled.model["embedding"], "additive");
         assert_eq!(settled.model["members"], 3);
         assert_eq!((ADDITIVE.settle)(&settled).unwrap(), settled);
-        let plain = learner::settle(&settings).unwrap();
+        let plain = poul::settle(&settings).unwrap();
         let changed = |table: fn(&Settings) -> &serde_json::Map<String, Value>| {
             table(&settled).iter().filter(|(name, value)| table(&plain)[*name] != **value).count()
         };

@@ -7,7 +7,7 @@ use super::out_of_fold::{Evidence, in_turn, root};
 use super::params::{Level, Params, StackLoss, read};
 use crate::data::Design;
 use crate::effect::{EffectModel, Phase, Settings, Trained, ValidTrainingData};
-use crate::learner as poul;
+use crate::learn::poul;
 use crate::nuisance::{CommonSupport, FirstStage, Propensity};
 use crate::progress::Named;
 use crate::{Error, Memory, Progress, Result, Seed};
@@ -160,7 +160,7 @@ fn check(loss: &Quadratic) -> Result<()> {
 
 impl OutcomeWeights {
     fn new(name: &str, loss: &Quadratic, weights: &[f64], params: &Params) -> Self {
-        let member = |(place, (learner, _)): (usize, &(&crate::model::Learner, Settings))| StackedMember {
+        let member = |(place, (learner, _)): (usize, &(&crate::learn::Learner, Settings))| StackedMember {
             name: learner.name.to_owned(),
             weight: weights[place],
             loss: loss.of_member(place),

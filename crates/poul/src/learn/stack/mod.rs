@@ -25,7 +25,7 @@ mod train;
 
 pub use fitted::{OutcomeWeights, StackSummary, StackedMember};
 
-use crate::model::Learner;
+use crate::learn::Learner;
 
 /// The learner's name.
 pub const NAME: &str = "stack";

@@ -8,11 +8,11 @@ use rayon::prelude::*;
 
 use super::information::{Arms, Point};
 use super::{Dedl, DedlLink, factors};
-use crate::baseline::fit::Problem;
-use crate::baseline::fitted::{All, Fitted};
-use crate::baseline::surface::FittedOutcome;
-use crate::baseline::treatments::Chosen;
 use crate::effect::PolicyShift;
+use crate::learn::rival::fit::Problem;
+use crate::learn::rival::fitted::{All, Fitted};
+use crate::learn::rival::surface::FittedOutcome;
+use crate::learn::rival::treatments::Chosen;
 use crate::net::{Batch, Network, Tape, Var, predict};
 use crate::nuisance::SomeRows;
 use crate::{Error, Progress, Result};

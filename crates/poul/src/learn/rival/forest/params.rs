@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::grow::Limits;
 use super::local_moments::MOST_COLUMNS;
 use super::sampling::Sampling;
-use crate::baseline::params::{Rule, check_rules, read_table};
-use crate::baseline::treatments::Tier;
 use crate::effect::Settings;
+use crate::learn::rival::params::{Rule, check_rules, read_table};
+use crate::learn::rival::treatments::Tier;
 use crate::{Error, Kind, Result};
 
 /// What all forests share.

@@ -253,7 +253,7 @@ fn substitute(factor: &[f64], n: usize, v: &mut [f64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::baseline::forest::moments::PLAIN;
+    use crate::learn::rival::forest::moments::PLAIN;
     use rand::RngExt;
 
     #[test]

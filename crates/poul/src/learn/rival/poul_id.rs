@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::effect::{
     EffectModel, Scorer, Scores, Settings, Tensor, Tensors, Trained, TrainingData, ValidTrainingData,
 };
-use crate::learner;
-use crate::model::Learner;
+use crate::learn::Learner;
+use crate::learn::poul;
 use crate::net::RowSource;
 use crate::policy::PolicySet;
 use crate::{Error, Progress, Result, Seed};
@@ -17,7 +17,7 @@ use crate::{Error, Progress, Result, Seed};
 pub(crate) const POUL_ID: Learner = Learner {
     name: "poul-id",
     summary: "poul on the names of policies instead of their atoms",
-    settle: learner::settle,
+    settle: poul::settle,
     train,
     load,
 };
@@ -34,7 +34,7 @@ fn train(
     // Sets are in order of names: the same names have the same numbers.
     let names = by_name(data.policies.names())?;
     let data = TrainingData { policies: &names, ..TrainingData::clone(data) }.check()?;
-    let Trained { effects, history, notes } = learner::train(&data, settings, seed, progress)?;
+    let Trained { effects, history, notes } = poul::train(&data, settings, seed, progress)?;
     Ok(Trained { effects: Box::new(PoulId { poul: effects, run }), history, notes })
 }
 
@@ -45,7 +45,7 @@ fn load(manifest: &Value, tensors: &mut Tensors) -> Result<Box<dyn EffectModel>>
     if run.is_empty() {
         return Err(damaged("the model knows no policies".to_owned()));
     }
-    Ok(Box::new(PoulId { poul: learner::load(&poul, tensors)?, run }))
+    Ok(Box::new(PoulId { poul: poul::load(&poul, tensors)?, run }))
 }
 
 /// Policies whose only atom is their name.

@@ -60,7 +60,7 @@ mod x_learner;
 
 pub(crate) use forest::{CAUSAL_FOREST, UPLIFT_FOREST};
 
-use crate::model::Learner;
+use crate::learn::Learner;
 
 pub(crate) use ablation::{ADDITIVE, LINEAR, ONE_FOLD, RUNNING_MEAN, UNCENTRED};
 pub(crate) use poul_id::POUL_ID;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::effect::ValidTrainingData;
-use crate::learner::TreatmentSpace;
+use crate::learn::poul::TreatmentSpace;
 use crate::net::{Tape, Var};
 use crate::policy::PolicySet;
 use crate::{Error, Result};

@@ -1,9 +1,8 @@
 //! The learners by name. A new learner is one line here.
 
-use crate::baseline::{self, ridge};
+use super::rival::{self, ridge};
+use super::{poul, stack};
 use crate::effect::{EffectModel, Settings, Tensors, Trained, ValidTrainingData, constant};
-use crate::learner as poul;
-use crate::stack;
 use crate::{Error, Kind, Progress, Result, Seed};
 
 /// What a learner is to the rest of the library.
@@ -41,23 +40,23 @@ pub const LEARNERS: &[Learner] = &[
         train: ridge::train,
         load: ridge::load,
     },
-    baseline::S_LEARNER,
-    baseline::T_LEARNER,
-    baseline::X_LEARNER,
-    baseline::R_LEARNER,
-    baseline::DR_LEARNER,
-    baseline::TARNET,
-    baseline::CFR,
-    baseline::DRAGONNET,
-    baseline::DESCN,
-    baseline::DRCFR,
-    baseline::EFIN,
-    baseline::SIN_CAT,
-    baseline::GRAPHITE,
-    baseline::DRNET,
-    baseline::DEDL,
-    baseline::CAUSAL_FOREST,
-    baseline::UPLIFT_FOREST,
+    rival::S_LEARNER,
+    rival::T_LEARNER,
+    rival::X_LEARNER,
+    rival::R_LEARNER,
+    rival::DR_LEARNER,
+    rival::TARNET,
+    rival::CFR,
+    rival::DRAGONNET,
+    rival::DESCN,
+    rival::DRCFR,
+    rival::EFIN,
+    rival::SIN_CAT,
+    rival::GRAPHITE,
+    rival::DRNET,
+    rival::DEDL,
+    rival::CAUSAL_FOREST,
+    rival::UPLIFT_FOREST,
     Learner {
         name: constant::NAME,
         summary: "differences of arm means: the same effect for every row",
@@ -65,17 +64,17 @@ pub const LEARNERS: &[Learner] = &[
         train: constant::train,
         load: constant::load,
     },
-    baseline::RANDOM,
-    baseline::POUL_ID,
-    baseline::UNCENTRED,
-    baseline::RUNNING_MEAN,
-    baseline::ONE_FOLD,
-    baseline::ADDITIVE,
-    baseline::LINEAR,
+    rival::RANDOM,
+    rival::POUL_ID,
+    rival::UNCENTRED,
+    rival::RUNNING_MEAN,
+    rival::ONE_FOLD,
+    rival::ADDITIVE,
+    rival::LINEAR,
 ];
 
 /// Whether a learner makes use of auxiliary outcomes: `poul`, its variants, and what is made of them.
-pub(super) fn learns_from_auxiliary(name: &str) -> bool {
+pub(crate) fn learns_from_auxiliary(name: &str) -> bool {
     name.starts_with(poul::NAME) || name == "stack"
 }
 

@@ -160,7 +160,7 @@ fn edges(treatments: &Treatments, n_strata: usize) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::learner::TreatmentSpace;
+    use crate::learn::poul::TreatmentSpace;
     use crate::policy::PolicySet;
 
     #[test]

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::effect::{EffectModel, Scorer, Scores, Settings, Tensor, Tensors, Trained, ValidTrainingData};
-use crate::learner::TreatmentSpace;
+use crate::learn::poul::TreatmentSpace;
 use crate::net::RowSource;
 use crate::nuisance::{FirstStage, Folds};
 use crate::policy::PolicySet;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fit::standard;
 use crate::effect::{EffectModel, Scorer, Scores, Settings, Tensor, Tensors, Trained, ValidTrainingData};
-use crate::model::Learner;
+use crate::learn::Learner;
 use crate::net::RowSource;
 use crate::policy::PolicySet;
 use crate::{Error, Progress, Result, Seed};

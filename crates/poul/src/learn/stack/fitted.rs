@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::params::StackLoss;
 use crate::effect::{Averages, EffectModel, PolicyShift, Scorer, Scores, Tensor, Tensors};
-use crate::model::learner;
+use crate::learn::learner;
 use crate::net::RowSource;
 use crate::policy::{Attributes, PolicySet};
 use crate::{Error, Result};

@@ -47,7 +47,7 @@ impl ForestRows {
         let values: Vec<f64> = self.kept.iter().map(|row| values[*row as usize]).collect();
         let weight: Option<Vec<f64>> =
             self.weight.as_ref().map(|weight| weight.iter().map(|weight| f64::from(*weight)).collect());
-        crate::baseline::fit::standard(&values, weight.as_deref())
+        crate::learn::rival::fit::standard(&values, weight.as_deref())
     }
 
     /// Grows the trees of a forest.

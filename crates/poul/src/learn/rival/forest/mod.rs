@@ -39,7 +39,7 @@ mod uplift;
 
 use params::ForestParams;
 
-use crate::model::Learner;
+use crate::learn::Learner;
 
 /// A generalized random forest of effects.
 pub(crate) const CAUSAL_FOREST: Learner = Learner {

@@ -188,8 +188,8 @@ fn partition(rows: &mut [u32], right: &mut Vec<u32>, goes_left: impl Fn(u32) -> 
 mod tests {
     use super::*;
     use crate::Seed;
-    use crate::baseline::forest::local_moments::{LocalMoments, padded};
-    use crate::baseline::forest::moments::{FULL, Moments};
+    use crate::learn::rival::forest::local_moments::{LocalMoments, padded};
+    use crate::learn::rival::forest::moments::{FULL, Moments};
     use crate::net::DenseRows;
     use crate::tree::Cuts;
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::NAME;
 use crate::effect::Settings;
-use crate::model::{Learner, learner};
+use crate::learn::{Learner, learner};
 use crate::{Error, Result};
 
 /// The members where none are named.

@@ -7,13 +7,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::baseline::treatments::{Chosen, Treatments};
+use crate::learn::rival::treatments::{Chosen, Treatments};
 use crate::policy::PolicySet;
 use crate::{Error, Result};
 
 /// One factor: an entry of a policy's vector, less that of control, times a scale.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(in crate::baseline) struct Factor {
+pub(in crate::learn::rival) struct Factor {
     /// The place in the policy's vector.
     pub(super) entry: usize,
     /// The entry of control.
@@ -86,8 +86,8 @@ pub(super) fn of_chosen(factors: &[Factor], chosen: &Chosen) -> Vec<Vec<f32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::baseline::treatments::Tier;
     use crate::effect::{OutcomeColumn, TrainingData};
+    use crate::learn::rival::treatments::Tier;
     use crate::net::DenseRows;
 
     #[test]

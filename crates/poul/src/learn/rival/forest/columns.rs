@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::local_moments::MOST_COLUMNS;
 use crate::Result;
-use crate::baseline::treatments::{Tier, Treatments};
 use crate::effect::ValidTrainingData;
+use crate::learn::rival::treatments::{Tier, Treatments};
 use crate::policy::PolicySet;
 
 /// Rounds of subspace iteration for the principal axes.
@@ -214,7 +214,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::learner::TreatmentSpace;
+    use crate::learn::poul::TreatmentSpace;
 
     fn treatments(arm_rows: &[u64], control: usize) -> Treatments {
         let arms = (0..arm_rows.len()).map(|arm| format!("p{arm}")).collect();
