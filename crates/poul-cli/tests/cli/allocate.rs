@@ -146,7 +146,7 @@ fn every_limit_is_kept() {
         allocated(&folder, &[&["--at-most-policies", "1", "--budget", "cost=250"][..], &GMV].concat());
     let used: std::collections::BTreeSet<&str> = rows.iter().map(|row| row["policy"].as_str()).collect();
     assert!(
-        used.len() <= 2 && few["notes"][0].as_str().is_some_and(|note| note.contains("at most 1")),
+        used.len() <= 2 && few["notes"][0].as_str().is_some_and(|note| note.contains("at most 1:")),
         "{used:?}"
     );
 }

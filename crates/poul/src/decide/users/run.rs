@@ -126,7 +126,7 @@ fn few_policies(
         false => "found by search: a set that was not looked at may be better",
     };
     let note = format!(
-        "at most {at_most} policies beside the control: {}; with all of them no more than {} of {} would be possible ({how})",
+        "policies in use beside the control, at most {at_most}: {}; with all of them no more than {} of {} would be possible ({how})",
         listed(&names),
         plain(found.bound),
         request.maximize
