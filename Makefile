@@ -64,13 +64,14 @@ python-clients: ## the Python package as EconML and DoWhy use it, where Python c
 	if [ $$status -eq 77 ]; then echo "SKIPPED: EconML and DoWhy (could not be installed here)"; \
 	else exit $$status; fi
 
-bench: ## speed of reading, of the metrics, of training and of scoring; quality on simulated worlds
+bench: ## speed of reading, of the metrics, of training, of scoring and of allocating; quality on simulated worlds
 	$(CARGO) run --release --locked -p poul --example bench_read
 	$(CARGO) run --release --locked -p poul --example bench_metrics
 	$(CARGO) run --release --locked -p poul --example bench_engine
 	$(CARGO) run --release --locked -p poul --example bench_score
 	$(CARGO) run --release --locked -p poul --example bench_latency
 	$(CARGO) run --release --locked -p poul --example bench_policies
+	$(CARGO) run --release --locked -p poul --example bench_allocate
 	$(CARGO) run --release --locked -p poul --example quality
 
 bench-scale: ## how the cost of a fit grows with rows, features, policies, atoms and threads (benches/scale.py --only paper: the paper's problem)

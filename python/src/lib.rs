@@ -14,9 +14,11 @@
 //! | `allocate` | which policy each user should have |
 //! | `evaluate`, `averages` | measuring effects; average effects as a table |
 //! | `compare`, `tune`, `simulate` | learners side by side, the search for settings, experiments with known truth |
+//! | `allocation_solver` | the solver of allocations on plain numbers, for tests |
 //! | `checkpoint` | where long work leaves what it has done |
 
 mod allocate;
+mod allocation_solver;
 mod averages;
 mod capsule;
 mod check;
@@ -42,6 +44,8 @@ mod work;
 /// The native part of the package.
 #[pyo3::pymodule]
 mod _poul {
+    #[pymodule_export]
+    use super::allocation_solver::{budget_path, solve_allocation};
     #[pymodule_export]
     use super::averages::averages;
     #[pymodule_export]

@@ -27,7 +27,7 @@ pub(super) fn explain(table: &Table, weights: &[f64], progress: &dyn Progress) -
         match least(table, *limit, progress) {
             Ok(Some(least)) if at_fault.len() == 1 => return below_least(&limits[*limit], least),
             Ok(Some(least)) => {
-                ways_out.push(format!("for {} {}", limits[*limit].name, told(&limits[*limit], least)))
+                ways_out.push(format!("for {} {}", limits[*limit].name, told(&limits[*limit], least)));
             }
             Ok(None) => {}
             Err(error) => return error,
@@ -85,7 +85,7 @@ fn told(limit: &Limit, least: f64) -> String {
 }
 
 /// Six digits, never below: what is told works.
-fn rounded_up(amount: f64) -> f64 {
+pub(super) fn rounded_up(amount: f64) -> f64 {
     if amount == 0.0 || !amount.is_finite() {
         return amount;
     }

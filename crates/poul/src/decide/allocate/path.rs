@@ -5,6 +5,7 @@
 
 use rayon::prelude::*;
 
+use super::infeasible::rounded_up;
 use super::keep::Keep;
 use super::options::Options;
 use super::order::{slope_to, steps_by_slope};
@@ -137,10 +138,9 @@ impl<'a> Path<'a> {
     /// The best allocation for a budget.
     pub fn allocation(&self, budget: f64) -> Result<Allocation> {
         let Some((taken, share, point)) = self.find(budget) else {
-            return Err(Error::usage(format!(
-                "the budget is below the least that can be spent, {}",
-                self.least()
-            )));
+            let what =
+                format!("the budget is below the least that can be spent, {}", rounded_up(self.least()));
+            return Err(Error::usage(what).hint("raise it to that, or let users choose among other policies"));
         };
         let options = self.options;
         let next = self.steps.get(taken).map(|option| *option as usize);

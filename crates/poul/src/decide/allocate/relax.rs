@@ -13,6 +13,8 @@ use crate::{Error, Progress, Result};
 const FEW: usize = 4096;
 /// A gain below this share of what it is the difference of is rounding.
 const ROUNDING: f64 = 1e-12;
+/// Options this close, in units of the greatest value, are as good as each other.
+const TIED: f64 = 1e-9;
 
 /// The best allocation that may divide users.
 pub(super) struct Relaxed {
@@ -33,19 +35,40 @@ pub(super) enum Failure {
 
 /// Solves the program. `is_elastic` raises amounts that are too low instead of failing.
 pub(super) fn relax(table: &Table, is_elastic: bool, progress: &dyn Progress) -> Result<Relaxed, Failure> {
+    relax_from(table, is_elastic, false, progress)
+}
+
+/// `is_apart` says that users were told apart already.
+fn relax_from(
+    table: &Table,
+    is_elastic: bool,
+    is_apart: bool,
+    progress: &dyn Progress,
+) -> Result<Relaxed, Failure> {
     let n_users = table.options.n_users();
     let scale = Scale::new(table);
     let mut prices = vec![0.0; table.problem.limits.len()];
     let mut n_joining = n_users;
     if n_users > FEW {
         let (options, problem) = sample::drawn(table);
-        let part = relax(&Table::new(&options, &problem), true, progress)?;
+        let part = relax_from(&Table::new(&options, &problem), true, is_apart, progress)?;
         prices = part.prices;
         n_joining = FEW.max(4 * n_users / options.n_users().max(1).isqrt());
     }
     let mut choice = table.best_of_all(&prices).0;
     let mut is_working = vec![false; n_users];
     let mut working = closest(table, &prices, n_joining);
+    if n_users > FEW && !is_apart && are_tied(table, &prices, &working, scale.value) {
+        // Prices alone cannot say which of many users who are alike get what. With small differences between them they can, and what
+        // comes out is close to the best without.
+        let options = sample::told_apart(table.options, scale.value);
+        let apart = relax_from(&Table::new(&options, table.problem), true, true, progress)?;
+        choice = apart.choice;
+        working = closest(table, &apart.prices, n_joining);
+        working.extend(apart.divided);
+        working.sort_unstable();
+        working.dedup();
+    }
     loop {
         if progress.cancelled() {
             return Err(Failure::Error(Error::cancelled()));
@@ -166,15 +189,24 @@ pub(super) fn closest(table: &Table, prices: &[f64], n: usize) -> Vec<usize> {
     }
     let cells = table.prices(prices);
     let gaps = table.by_block(|users| {
-        let gap = |user: usize| {
-            let prices = table.prices_of(&cells, user);
-            let (best, net) = table.best(prices, user);
-            let others = table.options.of(user).filter(|option| *option != best);
-            others.map(|option| net - table.net(prices, option)).fold(f64::INFINITY, f64::min)
-        };
-        users.map(|user| (gap(user), user)).filter(|(gap, _)| gap.is_finite()).collect::<Vec<_>>()
+        let gaps = users.map(|user| (gap(table, &cells, user), user));
+        gaps.filter(|(gap, _)| gap.is_finite()).collect::<Vec<_>>()
     });
     smallest(gaps.concat(), n)
+}
+
+/// What a user loses by its second best option.
+fn gap(table: &Table, cells: &[f64], user: usize) -> f64 {
+    let prices = table.prices_of(cells, user);
+    let (best, net) = table.best(prices, user);
+    let others = table.options.of(user).filter(|option| *option != best);
+    others.map(|option| net - table.net(prices, option)).fold(f64::INFINITY, f64::min)
+}
+
+/// Whether all these users lose nothing by their second best option.
+fn are_tied(table: &Table, prices: &[f64], users: &[usize], size: f64) -> bool {
+    let cells = table.prices(prices);
+    users.iter().all(|user| gap(table, &cells, *user) <= TIED * size)
 }
 
 /// Users who do not have their best option at prices and are not at work yet, those who gain most by it first, up to `n`; in order.

@@ -3,6 +3,10 @@
 use super::round::tolerance;
 use super::table::Table;
 
+/// Passes over all users that repair.
+const REPAIRS: usize = 500;
+/// What a move must bring towards the limits, in units of what one user adds at most.
+const WORTH_IT: f64 = 1e-9;
 /// Passes that fill what is left.
 const PASSES: usize = 8;
 
@@ -14,39 +18,38 @@ struct Move {
     option: usize,
 }
 
-/// Moves users until every limit is kept, one at a time: the one that loses least at prices for what it brings towards the limits.
-/// Whether that was possible.
+/// Moves users until every limit is kept: those that lose least at prices for what they bring towards the limits. Whether that was
+/// possible.
 pub(super) fn repair(table: &Table, prices: &[f64], choice: &mut [u32]) -> bool {
     let (scales, tolerance) = (table.scales(), tolerance(table));
     let cells = table.prices(prices);
-    let mut left = left(table, choice);
-    // What is exceeded falls with every move; the bound is for moves that bring ever less.
-    for _ in 0..1000 + 20 * left.len() {
-        let excess = |limit: usize, left: f64| {
-            if left < -tolerance[limit] { -left / scales[limit] } else { 0.0 }
+    let excess = |limit: usize, left: f64| if left < -tolerance[limit] { -left / scales[limit] } else { 0.0 };
+    // How much less is exceeded after a move.
+    let gain = |user: usize, own: usize, option: usize, left: &[f64]| -> f64 {
+        let changes = changes(table, user, own, option);
+        let gain = |(limit, change): &(usize, f64)| {
+            excess(*limit, left[*limit]) - excess(*limit, left[*limit] - change)
         };
+        changes.iter().map(gain).sum()
+    };
+    let mut left = left(table, choice);
+    for _ in 0..REPAIRS {
         if (0..left.len()).all(|limit| excess(limit, left[limit]) == 0.0) {
             return true;
         }
-        let best = table.by_block(|users| {
+        let moves = table.by_block(|users| {
             let mut best: Option<Move> = None;
             for user in users {
                 let own = choice[user] as usize;
                 let prices = table.prices_of(&cells, user);
                 for option in table.options.of(user).filter(|option| *option != own) {
-                    let gain: f64 = changes(table, user, own, option)
-                        .iter()
-                        .map(|(limit, change)| {
-                            excess(*limit, left[*limit]) - excess(*limit, left[*limit] - change)
-                        })
-                        .sum();
-                    if gain <= 1e-9 {
+                    let gain = gain(user, own, option, &left);
+                    if gain <= WORTH_IT {
                         continue;
                     }
                     let loss = (table.net(prices, own) - table.net(prices, option)).max(0.0);
-                    let score = -loss / gain;
                     // Of moves that lose nothing, the one that brings most.
-                    let score = if loss == 0.0 { gain } else { score };
+                    let score = if loss == 0.0 { gain } else { -loss / gain };
                     if best.is_none_or(|best| score > best.score) {
                         best = Some(Move { score, user, option });
                     }
@@ -54,11 +57,17 @@ pub(super) fn repair(table: &Table, prices: &[f64], choice: &mut [u32]) -> bool 
             }
             best
         });
-        let Some(best) = best.into_iter().flatten().reduce(|a, b| if b.score > a.score { b } else { a })
-        else {
+        // The best of every block, as long as they still bring something.
+        let mut moves: Vec<Move> = moves.into_iter().flatten().collect();
+        moves.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.user.cmp(&b.user)));
+        if moves.is_empty() {
             return false;
-        };
-        apply(table, best, choice, &mut left);
+        }
+        for own in moves {
+            if gain(own.user, choice[own.user] as usize, own.option, &left) > WORTH_IT {
+                apply(table, own, choice, &mut left);
+            }
+        }
     }
     false
 }

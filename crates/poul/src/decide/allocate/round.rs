@@ -25,7 +25,7 @@ pub(super) fn round(table: &Table, relaxed: &Relaxed) -> Result<Vec<u32>> {
     let used = table.used(&sums);
     let left: Vec<f64> =
         table.problem.limits.iter().zip(used).map(|(limit, used)| limit.at_most - used).collect();
-    let found = search(table, &users, &relaxed.prices, &left);
+    let found = search(table, &users, &choice, &relaxed.prices, &left);
     let is_last_word = found.is_exact && users.len() == table.options.n_users();
     match found.options {
         Some(options) => users.iter().zip(options).for_each(|(user, option)| choice[*user] = option),

@@ -1,4 +1,4 @@
-//! A part of the users, from which the prices for all of them can be guessed.
+//! Easier problems from which the prices for all users can be guessed: a part of the users, or users who are told apart.
 
 use super::options::Options;
 use super::problem::{Limit, Problem};
@@ -7,6 +7,8 @@ use crate::Seed;
 
 /// One user in so many is drawn.
 const ONE_IN: u64 = 16;
+/// By how much options are told apart, in units of the greatest value: beyond the digits of single precision, and little.
+const APART: f64 = 1e-3;
 
 /// Users drawn by their number, with amounts of limits by the share of those users who are drawn.
 pub(super) fn drawn(table: &Table) -> (Options, Problem) {
@@ -36,4 +38,13 @@ pub(super) fn drawn(table: &Table) -> (Options, Problem) {
         *limit = Limit { at_most: limit.at_most * (drawn as f64 / all.max(1) as f64), ..limit.clone() };
     }
     (options, problem)
+}
+
+/// The same options with small differences in value between users who are alike.
+pub(super) fn told_apart(options: &Options, size: f64) -> Options {
+    let seed = Seed::new(0).child("told apart");
+    let share = |option: usize| (seed.index(option as u64).value() >> 11) as f64 / (1_u64 << 53) as f64;
+    let values = options.value.iter().enumerate();
+    let values = values.map(|(option, value)| (f64::from(*value) + APART * size * share(option)) as f32);
+    Options { value: values.collect(), ..options.clone() }
 }

@@ -18,8 +18,9 @@ pub(super) struct Found {
 /// The best options of a few `users` that add no more to the limits than is `left`.
 ///
 /// At prices, whatever the rest of the users may add to the value is at most what their best options are worth plus what is left at
-/// its price. Users whose best options are far apart come first, so that those who can go either way are tried most.
-pub(super) fn search(table: &Table, users: &[usize], prices: &[f64], left: &[f64]) -> Found {
+/// its price. Users whose best options are far apart come first, so that those who can go either way are tried most; what users have
+/// by `choice` is tried first, since together it is close to the limits.
+pub(super) fn search(table: &Table, users: &[usize], choice: &[u32], prices: &[f64], left: &[f64]) -> Found {
     let cells = table.prices(prices);
     let mut branches: Vec<Branch> = users
         .iter()
@@ -40,18 +41,19 @@ pub(super) fn search(table: &Table, users: &[usize], prices: &[f64], left: &[f64
                 })
                 .collect();
             tried.sort_by(|a, b| b.net.total_cmp(&a.net));
-            Branch { place, tried }
+            let best = tried[0].net;
+            let gap = tried.get(1).map_or(f64::INFINITY, |next| best - next.net);
+            tried.sort_by_key(|tried| tried.option != choice[*user]);
+            Branch { place, tried, best, gap }
         })
         .collect();
-    let gap =
-        |branch: &Branch| branch.tried.get(1).map_or(f64::INFINITY, |next| branch.tried[0].net - next.net);
-    branches.sort_by(|a, b| gap(b).total_cmp(&gap(a)));
+    branches.sort_by(|a, b| b.gap.total_cmp(&a.gap));
     // What branches from each one on are worth at best, and add to every limit at least.
     let n_limits = left.len();
     let mut worth = vec![0.0; branches.len() + 1];
     let mut least = vec![0.0; (branches.len() + 1) * n_limits];
     for (k, branch) in branches.iter().enumerate().rev() {
-        worth[k] = worth[k + 1] + branch.tried[0].net;
+        worth[k] = worth[k + 1] + branch.best;
         for limit in 0..n_limits {
             let adds = branch.tried.iter().map(|tried| tried.adds_to(limit));
             least[k * n_limits + limit] =
@@ -84,8 +86,11 @@ pub(super) fn search(table: &Table, users: &[usize], prices: &[f64], left: &[f64
 /// A user to decide on.
 struct Branch {
     place: usize,
-    /// The best at prices first.
+    /// What the user has, then the best at prices.
     tried: Vec<Tried>,
+    /// What the best is worth at prices, and how much less the second best is.
+    best: f64,
+    gap: f64,
 }
 
 struct Tried {

@@ -164,3 +164,30 @@ fn amounts_without_end_are_no_limits() {
     assert!((solution.value - best).abs() < 1e-9 && solution.gap < 1e-9);
     assert!(solution.limits.iter().all(|kept| kept.price == 0.0 && kept.slack == f64::INFINITY));
 }
+
+#[test]
+fn users_who_are_all_alike_are_shared_out() {
+    let n = 12_000;
+    let world = World {
+        n_users: n,
+        n_policies: 4,
+        n_loads: 2,
+        values: [0.0, 1.0, 1.5, 2.5].repeat(n),
+        loads: [0.0, 0.0, 0.2, 0.3, 0.6, -0.2, 1.5, 0.4].repeat(n),
+        eligible: None,
+        groups: vec![0; n],
+    };
+    let limit = |adds, at_most| Limit { name: String::new(), adds, group: None, at_most };
+    let limits = vec![
+        limit(Adds::Load(0), 0.3 * n as f64),
+        limit(Adds::Load(1), 0.1 * n as f64),
+        limit(Adds::Users(1), 3600.0),
+    ];
+    let problem = Problem { limits, group: None };
+    let options = world.options(&Keep::for_limits(&problem.limits, 2));
+    let solution = solve(&options, &problem, &Silent).unwrap();
+    world.check(&options, &problem, &solution);
+    // All that are allowed have policy 1, the rest of the budget goes to policy 2, but for a part of a user.
+    assert!((solution.bound - 0.9 * n as f64).abs() < 1e-3, "{}", solution.bound);
+    assert!(solution.gap < 1.6, "{}", solution.gap);
+}

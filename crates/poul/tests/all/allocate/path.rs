@@ -137,6 +137,8 @@ fn what_cannot_be_kept_is_told_with_what_can() {
     let error = solve(&options, &budget(0.3), &Silent).unwrap_err();
     assert_eq!(error.to_string(), "`budget = cost` cannot be kept: the least amount that works is 0.350001");
     assert!(solve(&options, &budget(0.350_001), &Silent).is_ok());
+    let error = Path::new(&options).unwrap().allocation(0.3).unwrap_err();
+    assert_eq!(error.to_string(), "the budget is below the least that can be spent, 0.350001");
 }
 
 #[test]

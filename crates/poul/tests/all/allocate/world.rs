@@ -6,22 +6,22 @@ use rand::RngExt;
 
 /// Users by policies with two loads, cost and cost − rate·value. Policy 0 is the control: nothing gained, nothing spent.
 #[derive(Clone)]
-pub struct World {
-    pub n_users: usize,
-    pub n_policies: usize,
-    pub n_loads: usize,
-    pub values: Vec<f32>,
-    pub loads: Vec<f32>,
-    pub eligible: Option<Vec<bool>>,
-    pub groups: Vec<u32>,
+pub(super) struct World {
+    pub(super) n_users: usize,
+    pub(super) n_policies: usize,
+    pub(super) n_loads: usize,
+    pub(super) values: Vec<f32>,
+    pub(super) loads: Vec<f32>,
+    pub(super) eligible: Option<Vec<bool>>,
+    pub(super) groups: Vec<u32>,
 }
 
-pub fn rng(name: &str, index: u64) -> Rng {
+pub(super) fn rng(name: &str, index: u64) -> Rng {
     Seed::new(3407).child(name).index(index).rng()
 }
 
 impl World {
-    pub fn draw(rng: &mut Rng, n_users: usize, n_policies: usize, n_loads: usize) -> Self {
+    pub(super) fn draw(rng: &mut Rng, n_users: usize, n_policies: usize, n_loads: usize) -> Self {
         // Coarse numbers tie; negative costs and free policies occur.
         let is_coarse = rng.random_range(0..3) == 0;
         let coarse = |number: f32| if is_coarse { (number * 4.0).round() / 4.0 } else { number };
@@ -44,13 +44,13 @@ impl World {
         Self { n_users, n_policies, n_loads, values, loads, eligible, groups }
     }
 
-    pub fn options(&self, keep: &Keep) -> Options {
+    pub(super) fn options(&self, keep: &Keep) -> Options {
         let eligible = self.eligible.as_deref();
         Options::dense(self.n_policies, self.n_loads, &self.values, &self.loads, eligible, keep).unwrap()
     }
 
     /// Limits of every kind, some of them, which may or may not be possible together.
-    pub fn problem(&self, rng: &mut Rng) -> Problem {
+    pub(super) fn problem(&self, rng: &mut Rng) -> Problem {
         let n = self.n_users as f64;
         let mut limits = Vec::new();
         let mut add = |adds, group, at_most| {
@@ -83,7 +83,7 @@ impl World {
     }
 
     /// What a policy of a user adds to a limit.
-    pub fn adds(&self, limit: &Limit, user: usize, policy: usize) -> f64 {
+    pub(super) fn adds(&self, limit: &Limit, user: usize, policy: usize) -> f64 {
         if limit.group.is_some_and(|group| self.groups[user] != group) {
             return 0.0;
         }
@@ -97,12 +97,12 @@ impl World {
         }
     }
 
-    pub fn value(&self, user: usize, policy: usize) -> f64 {
+    pub(super) fn value(&self, user: usize, policy: usize) -> f64 {
         f64::from(self.values[user * self.n_policies + policy])
     }
 
     /// Checks a solution against the table it came from: nothing it says of itself is taken for granted.
-    pub fn check(&self, options: &Options, problem: &Problem, solution: &Solution) {
+    pub(super) fn check(&self, options: &Options, problem: &Problem, solution: &Solution) {
         let mut shares: Vec<(usize, usize, f64)> = Vec::new();
         for (user, option) in solution.choice.iter().enumerate() {
             assert!(options.of(user).contains(&(*option as usize)));
@@ -130,7 +130,7 @@ impl World {
     }
 
     /// The best value by trying everything with whole users; none where nothing keeps to the limits.
-    pub fn by_trying(&self, problem: &Problem) -> Option<f64> {
+    pub(super) fn by_trying(&self, problem: &Problem) -> Option<f64> {
         let mut best: Option<f64> = None;
         let n = self.n_policies;
         for code in 0..n.pow(self.n_users as u32) {

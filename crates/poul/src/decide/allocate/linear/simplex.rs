@@ -4,10 +4,11 @@ use super::basis::{Basis, Head};
 use super::columns::Columns;
 use super::ratio::{Leaving, Ratio};
 
-/// Steps after which the inverse is computed anew.
+/// Steps after which the inverse and the values are computed anew, at least; with many users, one for so many of them.
 const FRESH: usize = 100;
+const USERS_FOR_A_STEP: usize = 64;
 /// Options that are looked at before the best of them is taken.
-const LOOKED_AT: usize = 1024;
+const LOOKED_AT: usize = 128;
 /// A gain below this share of what it is the difference of is rounding.
 const ROUNDING: f64 = 1e-13;
 /// How far below zero a slack may be, in units of its amount and of an entry.
@@ -96,6 +97,7 @@ impl<'a> Simplex<'a> {
     /// Steps until none is better; the prices there. First limits are kept, then values count.
     fn run(&mut self) -> Option<Vec<f64>> {
         let most = self.n_steps + 10_000 + 200 * (self.columns.n_options() + self.amounts.len());
+        let fresh = FRESH.max(self.columns.n_users() / USERS_FOR_A_STEP);
         let mut is_fresh = false;
         loop {
             let is_short = self.is_short();
@@ -111,7 +113,7 @@ impl<'a> Simplex<'a> {
             self.step(entering)?;
             self.n_steps += 1;
             is_fresh = false;
-            if self.n_steps.is_multiple_of(FRESH) {
+            if self.n_steps.is_multiple_of(fresh) {
                 self.refresh();
             }
             if self.n_steps > most {
