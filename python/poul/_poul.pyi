@@ -114,21 +114,7 @@ class Model:
     def policies(self) -> PolicySet: ...
     def support(self, policies: PolicySet, names: list[str]) -> str: ...
     def certify(self, policies: PolicySet, names: list[str], min_rows: int, nearest: int, level: float) -> str: ...
-    def _budget_path(
-    n_policies: int, values: Any, loads: Any, budgets: Any
-) -> list[tuple[float, float, float] | None]: ...
-def _solve_allocation(
-    n_policies: int,
-    n_loads: int,
-    values: Any,
-    loads: Any,
-    limits: list[tuple[str, int, int | None, float]],
-    groups: Any = None,
-    eligible: Any = None,
-) -> tuple[
-    list[int], list[tuple[int, int, float]], float, float, list[tuple[float, float, float]]
-]: ...
-def averages(
+    def averages(
         self, policies: PolicySet, names: list[str], against: str | None, level: float, allow_unseen: bool
     ) -> str: ...
     def allocate(
@@ -166,6 +152,20 @@ def fit(
     strata_table: Frame | None = None,
     warm_start: Model | None = None,
 ) -> Model: ...
+def _budget_path(
+    n_policies: int, values: Any, loads: Any, budgets: Any
+) -> list[tuple[float, float, float] | None]: ...
+def _solve_allocation(
+    n_policies: int,
+    n_loads: int,
+    values: Any,
+    loads: Any,
+    limits: list[tuple[str, int, int | None, float]],
+    groups: Any = None,
+    eligible: Any = None,
+) -> tuple[
+    list[int], list[tuple[int, int, float]], float, float, list[tuple[float, float, float]]
+]: ...
 def averages(text: str) -> Frame: ...
 def evaluate_columns(frame: Frame, request: str, listener: _Listener) -> str: ...
 def write_report(evaluation: str, path: str) -> None: ...

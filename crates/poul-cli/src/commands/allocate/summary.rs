@@ -62,7 +62,7 @@ fn constraints(allocation: &Allocation) -> String {
             shortened(&own.name),
             number(own, own.limit),
             number(own, own.used),
-            number(own, own.slack),
+            number(own, own.slack.map(|slack| without_rounding(slack, own.limit))),
             own.price_in_words(&allocation.maximize),
         ]);
     }
@@ -73,6 +73,7 @@ fn gap(allocation: &Allocation) -> String {
     let (Some(gap), Some(bound)) = (allocation.duality_gap, allocation.bound) else {
         return "Decided by prices that were found before: limits are not kept by force.\n".to_owned();
     };
+    let gap = without_rounding(gap, Some(bound));
     let share = if bound != 0.0 { gap / bound.abs() } else { 0.0 };
     format!(
         "Duality gap {}: no allocation within the limits brings more than {} of {} ({:.3} % more).\n",
@@ -81,6 +82,12 @@ fn gap(allocation: &Allocation) -> String {
         allocation.maximize,
         100.0 * share
     )
+}
+
+/// Nothing, where a number is what rounding left of it.
+fn without_rounding(number: f64, of: Option<f64>) -> f64 {
+    const ROUNDING: f64 = 1e-8;
+    if number.abs() <= ROUNDING * of.unwrap_or(0.0).abs() { 0.0 } else { number }
 }
 
 /// Whole users but for a divided one.

@@ -76,7 +76,7 @@ pub(super) fn at_budgets(
         other.limits[place].at_most = budget;
         match budget == given {
             true => {
-                found.push(AtBudget { budget, value: solution.value, policies: policies(&solution.choice) })
+                found.push(AtBudget { budget, value: solution.value, policies: policies(&solution.choice) });
             }
             false => match solve(options, &other, &crate::Silent) {
                 Ok(own) => found.push(AtBudget { budget, value: own.value, policies: policies(&own.choice) }),

@@ -74,7 +74,7 @@ impl<'a> Tally<'a> {
         self.n_users += block.n_users() as u64;
         if let Some([chosen, best]) = &mut self.kept {
             let mut most = vec![(0_u16, f64::NEG_INFINITY); block.n_users()];
-            for own in given.iter() {
+            for own in given {
                 if own.share > most[own.user].1 {
                     most[own.user] = (own.option as u16, own.share);
                 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::inputs::{is_trained_on, training_table};
 use super::result::AllocationWorth;
-use super::worth::Valuing;
+use super::worth::{Predicted, Valuing};
 use crate::assess::ValuedSource;
 use crate::data::{Budget, Labels, Roles, Source, numbers};
 use crate::model::Model;
@@ -77,7 +77,8 @@ pub fn value_allocation(request: &WorthRequest<'_>, progress: &dyn Progress) -> 
         let (maximize, spent) = (maximize.as_str(), spent.as_deref());
         let seed = Seed::new(request.seed).child("allocation");
         let valuing = Valuing { rows, names: &names, maximize, spent, level: request.level, seed };
-        valuing.worth(&given, None)
+        let predicted = if request.model.is_some() { Predicted::Effects } else { Predicted::Nothing };
+        valuing.worth(&given, predicted)
     };
     let mut worth = match request.model {
         Some((model, policies)) => source.by_model(model, policies, progress, value)?,

@@ -142,7 +142,11 @@ impl Allocation {
         }
         if treated.len() > NAMED {
             let rest: f64 = treated[NAMED..].iter().map(|own| own.share).sum();
-            parts.push(format!("{} other policies to {}", treated.len() - NAMED, percent(rest)));
+            let others = match treated.len() - NAMED {
+                1 => "another policy".to_owned(),
+                n => format!("{n} other policies"),
+            };
+            parts.push(format!("{others} to {}", percent(rest)));
         }
         let total = |outcome: &str| self.value.get(outcome).copied().unwrap_or(0.0);
         let mut text =

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::candidates::Candidates;
-use super::curve::{CurvePlan, at_budgets};
+use super::curve::{AtBudget, CurvePlan, at_budgets};
 use super::gathered::Gathered;
 use super::given::Tally;
 use super::groups::read_group_limits;
@@ -93,7 +93,7 @@ pub fn allocate(
     let mut allocation = tally.allocation((&request.maximize, request.risk), &prices, true);
     (allocation.bound, allocation.duality_gap) = (Some(solution.bound), Some(solution.gap));
     allocation.notes.extend(note);
-    allocation.curve = budgets.iter().map(|own| own.point()).collect();
+    allocation.curve = budgets.iter().map(AtBudget::point).collect();
     if let (Some(valuation), Some(kept)) = (valuation, tally.take_kept()) {
         let spent = tally.spent();
         valuation.add(&mut allocation, &candidates, kept, (&budgets, spent), *seed, progress)?;
@@ -126,7 +126,7 @@ fn few_policies(
         false => "found by search: a set that was not looked at may be better",
     };
     let note = format!(
-        "at most {at_most} policies beside the control: {}; with all of them no more than {} of {} would be possible ({how})",
+        "policies in use beside the control, at most {at_most}: {}; with all of them no more than {} of {} would be possible ({how})",
         listed(&names),
         plain(found.bound),
         request.maximize

@@ -78,7 +78,7 @@ impl<'a> Valuation<'a> {
                 level: self.request.level,
                 seed,
             };
-            let worth = valuing.worth(&given, Some(&unlimited))?;
+            let worth = valuing.worth(&given, Predicted::With(&unlimited))?;
             let band = valuing.band(budgets.iter().map(|own| own.policies.as_slice()))?;
             Ok((worth, band))
         });
@@ -105,6 +105,17 @@ impl<'a> Valuation<'a> {
     }
 }
 
+/// What is known of rows before their outcomes speak.
+#[derive(Clone, Copy)]
+pub(super) enum Predicted<'a> {
+    /// Nothing.
+    Nothing,
+    /// The effects of all policies, which say what is best without limits.
+    Effects,
+    /// The effects, and what each row would get without limits.
+    With(&'a [u16]),
+}
+
 /// Rows with outcomes, and what is compared on them.
 pub(super) struct Valuing<'a> {
     pub(super) rows: &'a ValuedRows<'a>,
@@ -117,8 +128,8 @@ pub(super) struct Valuing<'a> {
 }
 
 impl Valuing<'_> {
-    /// What giving every row its option is worth, beside other rules; `unlimited` is what rows would get without limits.
-    pub(super) fn worth(&self, given: &[u16], unlimited: Option<&[u16]>) -> Result<AllocationWorth> {
+    /// What giving every row its option is worth, beside other rules.
+    pub(super) fn worth(&self, given: &[u16], predicted: Predicted<'_>) -> Result<AllocationWorth> {
         let table = &self.rows.table;
         let n_rows = table.arm.len();
         let places = self.places()?;
@@ -133,15 +144,19 @@ impl Valuing<'_> {
             rule("this allocation", self.choice(given, &places)?),
             rule(&format!("everybody {}", self.names[0]), all(places[0])),
         ];
-        let best = self.best_single(value, &places, unlimited.is_some())?;
+        let is_predicted = !matches!(predicted, Predicted::Nothing);
+        let best = self.best_single(value, &places, is_predicted)?;
         if let Some((option, name)) = best {
             rules.push(rule(&format!("best single policy: everybody {name}"), all(places[option])));
         }
         let shares = self.at_random(given, cost, &places);
         rules.push(rule("the same policies at random, at the same cost", Choice::Shares(shares)));
-        if let Some(unlimited) = unlimited {
-            rules.push(rule("the best for each user, without limits", self.choice(unlimited, &places)?));
-        }
+        let unlimited = match predicted {
+            Predicted::Nothing => None,
+            Predicted::Effects => Some(self.choice(&self.best_of_rows(value, &places), &places)?),
+            Predicted::With(unlimited) => Some(self.choice(unlimited, &places)?),
+        };
+        rules.extend(unlimited.map(|choice| rule("the best for each user, without limits", choice)));
         let params =
             WorthParams { level: self.level, ratio: cost.map(|cost| (value, cost)), seed: self.seed };
         let rules = worth(table, self.rows.propensity, &rules, &params)?;
@@ -152,7 +167,7 @@ impl Valuing<'_> {
                 100.0 * share
             ));
         }
-        if unlimited.is_none() {
+        if !is_predicted {
             notes.push("the best single policy was chosen by these rows, which flatters it".to_owned());
         }
         Ok(AllocationWorth {
@@ -196,13 +211,8 @@ impl Valuing<'_> {
 
     /// The mean predicted effect of each option on an outcome.
     fn predicted(&self, outcome: usize, places: &[u16]) -> Vec<f64> {
-        let of_option = |place: &u16| {
-            let own = self.rows.table.effects.iter().find(|own| {
-                own.policy == usize::from(*place) && own.outcome.is_none_or(|only| only == outcome)
-            });
-            own.map_or(0.0, |own| own.values.iter().sum::<f64>() / own.values.len().max(1) as f64)
-        };
-        places.iter().map(of_option).collect()
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+        self.columns(outcome, places).into_iter().map(|own| own.map_or(0.0, mean)).collect()
     }
 
     /// The option that is best for everybody: as predicted, or by the rows where nothing was.
@@ -248,18 +258,29 @@ impl Valuing<'_> {
         by_policy
     }
 
-    fn predicted_total(&self, outcome: usize, given: &[u16], places: &[u16]) -> f64 {
-        let table = &self.rows.table;
+    /// The predicted effects of each option on an outcome; none for the control.
+    fn columns(&self, outcome: usize, places: &[u16]) -> Vec<Option<&[f64]>> {
         let column = |place: &u16| {
-            table
-                .effects
-                .iter()
-                .find(|own| {
-                    own.policy == usize::from(*place) && own.outcome.is_none_or(|only| only == outcome)
-                })
-                .map(|own| own.values)
+            let is_own = |own: &&crate::evaluate::Effects<'_>| {
+                own.policy == usize::from(*place) && own.outcome.is_none_or(|only| only == outcome)
+            };
+            self.rows.table.effects.iter().find(is_own).map(|own| own.values)
         };
-        let columns: Vec<Option<&[f64]>> = places.iter().map(column).collect();
+        places.iter().map(column).collect()
+    }
+
+    /// The option with the greatest predicted effect of each row; the first of equals.
+    fn best_of_rows(&self, value: usize, places: &[u16]) -> Vec<u16> {
+        let columns = self.columns(value, places);
+        let best = |row: usize| {
+            let options = columns.iter().enumerate().filter_map(|(option, own)| Some((option, (*own)?[row])));
+            options.fold((0, 0.0), |best, own| if own.1 > best.1 { own } else { best }).0 as u16
+        };
+        (0..self.rows.table.arm.len()).map(best).collect()
+    }
+
+    fn predicted_total(&self, outcome: usize, given: &[u16], places: &[u16]) -> f64 {
+        let columns = self.columns(outcome, places);
         let of_row =
             |(row, option): (usize, &u16)| columns[usize::from(*option)].map_or(0.0, |values| values[row]);
         given.iter().enumerate().map(of_row).sum()
