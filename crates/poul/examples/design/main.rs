@@ -155,7 +155,9 @@ fn params(by: By, proposals: i64) -> DesignParams {
 /// One policy of a set under another name.
 fn renamed(set: &PolicySet, policy: &str, name: &str) -> Result<PolicySet> {
     let mut builder = PolicySet::builder();
-    for (context, actions) in set.contexts().iter().zip(set.by_context(set.require(policy)?)) {
+    let does = set.by_context(set.require(policy)?);
+    for ((context, weight), actions) in set.contexts().iter().zip(set.weights()).zip(does) {
+        builder.weight(context, *weight);
         for (action, probability) in actions {
             builder.add(name, context, action, probability);
         }
