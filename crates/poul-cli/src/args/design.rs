@@ -47,7 +47,7 @@ pub(crate) struct DesignArgs {
     #[arg(long, value_name = "N", default_value_t = 5, allow_negative_numbers = true)]
     pub(crate) proposals: i64,
     /// What policies are judged by
-    #[arg(long, value_enum, default_value_t = JudgedBy::Value)]
+    #[arg(long, value_enum, default_value_t = JudgedBy::Improvement)]
     pub(crate) by: JudgedBy,
     /// Find the policies that teach most about all good ones, and their shares of --rows users
     #[arg(long)]

@@ -345,7 +345,8 @@ mod tests {
         let set = set();
         let rows = rows(&set);
         let thin = space(&set, &rows, "thin", |own| own.edits = 1).unwrap();
-        assert!(thin.all().iter().all(|own| own.option(0).is_some()));
+        // Contexts are in the order of their names: `never`, `s1`, …
+        assert!(thin.all().iter().all(|own| own.option(1).is_some()));
         let only = |own: &mut DesignParams| {
             own.allow.insert("*".to_owned(), vec!["n".to_owned()]);
         };
