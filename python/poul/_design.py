@@ -80,7 +80,7 @@ class Designing(Fitted):
         grid: Sequence[float] | None = None,
         allow: Mapping[str, Sequence[str]] | None = None,
         proposals: int = 5,
-        by: Literal["value", "lower", "improvement"] = "value",
+        by: Literal["value", "lower", "improvement"] = "improvement",
         learn: bool = False,
         batch: int = 4,
         rows: int | None = None,

@@ -105,7 +105,8 @@ fn choices(model: &Model) -> Vec<Vec<String>> {
 
 fn as_policy(policies: &PolicySet, name: &str, does: &[Vec<(String, f64)>]) -> Result<PolicySet> {
     let mut builder = PolicySet::builder();
-    for (context, actions) in policies.contexts().iter().zip(does) {
+    for ((context, weight), actions) in policies.contexts().iter().zip(policies.weights()).zip(does) {
+        builder.weight(context, *weight);
         for (action, probability) in actions {
             builder.add(name, context, action, *probability);
         }

@@ -7,8 +7,8 @@ use clap::{Args as ClapArgs, ValueEnum};
 #[derive(ClapArgs)]
 #[command(after_help = "Examples:
   poul design model.poul --maximize gmv --budget cost=5 --out proposals.toml
-  poul design model.poul users.parquet --maximize gmv --price cost=1 --edits 2 --out proposals.toml --json proposals.json
-  poul design model.poul --maximize gmv --from T1 --allow 'peak: none, upgrade' --within 0.3 --by lower --out next.toml
+  poul design model.poul users.parquet --maximize gmv --price cost=1 --json proposals.json
+  poul design model.poul --maximize gmv --from T1 --allow 'peak: none, upgrade' --out next.toml
   poul design model.poul --maximize gmv --learn --batch 4 --rows 200000 --out batch.toml
   poul design model.poul --rows 200000 --policy T1 --policy T2")]
 pub(crate) struct DesignArgs {
@@ -47,7 +47,7 @@ pub(crate) struct DesignArgs {
     #[arg(long, value_name = "N", default_value_t = 5, allow_negative_numbers = true)]
     pub(crate) proposals: i64,
     /// What policies are judged by
-    #[arg(long, value_enum, default_value_t = JudgedBy::Value)]
+    #[arg(long, value_enum, default_value_t = JudgedBy::Improvement)]
     pub(crate) by: JudgedBy,
     /// Find the policies that teach most about all good ones, and their shares of --rows users
     #[arg(long)]

@@ -4,6 +4,7 @@ mod summary;
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::Path;
 
 use poul::data::{Need, Roles, Source};
 use poul::decide::design::{By, Design, DesignParams, Users, design};
@@ -18,7 +19,7 @@ use crate::progress::Terminal;
 pub(crate) fn run(args: &DesignArgs, common: &Common, terminal: &Terminal) -> Result<()> {
     let params = params(args, common)?.check()?;
     let json = JsonTarget::open(args.json.as_deref())?;
-    let out = args.out.as_ref().map(PolicyFile::create).transpose()?;
+    let out = args.out.as_deref().map(PolicyFile::create).transpose()?;
     let model = Model::load(&args.model)?;
     let found = match &args.users {
         None => design(&model, &params, None, terminal)?,
@@ -130,7 +131,7 @@ struct PolicyFile {
 }
 
 impl PolicyFile {
-    fn create(path: &std::path::PathBuf) -> Result<Self> {
+    fn create(path: &Path) -> Result<Self> {
         let is_json = match path.extension().and_then(|extension| extension.to_str()) {
             Some("toml") => false,
             Some("json") => true,

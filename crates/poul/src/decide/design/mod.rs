@@ -8,6 +8,7 @@
 //! | file | subject |
 //! |---|---|
 //! | `params` | the settings |
+//! | `allowed` | which actions may be taken where |
 //! | `base` | the policy that is changed |
 //! | `distribution` | what a policy does in one context |
 //! | `space` | the policies that may be proposed |
@@ -24,6 +25,7 @@
 //! | `words` | the same in a sentence |
 //! | `run` | the whole |
 
+mod allowed;
 mod base;
 mod candidates;
 mod choose;

@@ -14,11 +14,11 @@ const GRID: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
 #[serde(rename_all = "kebab-case")]
 pub enum By {
     /// The expected value.
-    #[default]
     Value,
     /// The lower end of its interval.
     Lower,
     /// How much it is expected to gain over the best policy that was run, if it gains: E[max(0, difference)].
+    #[default]
     Improvement,
 }
 
@@ -47,7 +47,7 @@ pub struct DesignParams {
     pub allow: BTreeMap<String, Vec<String>>,
     /// How many to propose; 5. At least 1.
     pub proposals: i64,
-    /// What they are judged by; `value`.
+    /// What they are judged by; `improvement`, which did best on three worlds (see the example `design`).
     pub by: By,
     /// Whether to find what teaches most, instead of what is best.
     pub learn: bool,

@@ -1,12 +1,11 @@
 //! The policies that may be proposed: a base with few contexts changed, to actions that were seen often enough there.
 
-use std::collections::BTreeMap;
-
+use super::allowed::Allowed;
 use super::distribution::{Distribution, apart, mixes, named, of_policy, words};
 use super::params::ValidDesignParams;
 use crate::effect::Support;
 use crate::policy::PolicySet;
-use crate::{Error, Kind, Result};
+use crate::{Error, Result};
 
 /// The policies around a base.
 pub(super) struct Space<'a> {
@@ -261,45 +260,6 @@ impl Candidate {
     }
 }
 
-/// Which actions may be taken where.
-struct Allowed {
-    by_context: Vec<Option<Vec<u32>>>,
-}
-
-impl Allowed {
-    fn new(policies: &PolicySet, given: &BTreeMap<String, Vec<String>>) -> Result<Self> {
-        let mut by_context = vec![None; policies.contexts().len()];
-        let action = |name: &String| {
-            policies.actions().iter().position(|own| own == name).map(|place| place as u32).ok_or_else(|| {
-                let known = policies.actions().iter().map(String::as_str);
-                Error::unknown(Kind::Usage, "action", name, "actions of the policies", known).at("allow")
-            })
-        };
-        // What stands for all contexts comes first, so that those that are named have their own.
-        let order = given
-            .iter()
-            .filter(|(name, _)| *name == "*")
-            .chain(given.iter().filter(|(name, _)| *name != "*"));
-        for (name, actions) in order {
-            let actions = actions.iter().map(action).collect::<Result<Vec<u32>>>()?;
-            if name == "*" {
-                by_context.fill(Some(actions));
-                continue;
-            }
-            let place = policies.contexts().iter().position(|own| own == name).ok_or_else(|| {
-                let known = policies.contexts().iter().map(String::as_str);
-                Error::unknown(Kind::Usage, "context", name, "contexts", known).at("allow")
-            })?;
-            by_context[place] = Some(actions);
-        }
-        Ok(Self { by_context })
-    }
-
-    fn is(&self, context: usize, action: u32) -> bool {
-        self.by_context[context].as_ref().is_none_or(|own| own.contains(&action))
-    }
-}
-
 fn nothing_left(n_known: usize, n_seen: usize, min_rows: u64) -> Error {
     if n_known == 0 {
         return Error::input("the policies that were run all do the same")
@@ -310,4 +270,97 @@ fn nothing_left(n_known: usize, n_seen: usize, min_rows: u64) -> Error {
         return Error::usage(what).hint("ask for fewer rows: ‹min_rows=20›");
     }
     Error::usage("the actions that are allowed leave nothing to change").hint("allow others: ‹allow›")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::params::DesignParams;
+    use super::*;
+
+    fn set() -> PolicySet {
+        let mut builder = PolicySet::builder();
+        builder.weight("s1", 3.0).weight("s2", 2.0).weight("s3", 1.0).weight("never", 0.0);
+        for (name, does) in [("control", "nnn"), ("a", "unn"), ("b", "ncu"), ("thin", "gnn")] {
+            for (context, action) in ["s1", "s2", "s3"].iter().zip(does.chars()) {
+                builder.add(name, context, &action.to_string(), 1.0);
+            }
+            builder.add(name, "never", "n", 1.0);
+        }
+        builder.build().unwrap()
+    }
+
+    fn rows(set: &PolicySet) -> Vec<u64> {
+        set.names().iter().map(|name| if name == "thin" { 7 } else { 300 }).collect()
+    }
+
+    fn space<'a>(
+        set: &'a PolicySet,
+        rows: &'a [u64],
+        base: &str,
+        change: impl Fn(&mut DesignParams),
+    ) -> Result<Space<'a>> {
+        let mut params =
+            DesignParams { maximize: Some("y".to_owned()), within: 2.0, ..DesignParams::default() };
+        change(&mut params);
+        let params = params.check()?;
+        let support = Support::new(set, rows);
+        Space::new(set, &support, set.require(base)?, &params, &params.grid(false))
+    }
+
+    #[test]
+    fn every_candidate_is_listed_once_and_counted() {
+        let set = set();
+        let rows = rows(&set);
+        for edits in 1..=3 {
+            let space = space(&set, &rows, "control", |own| own.edits = edits).unwrap();
+            let all = space.all();
+            assert_eq!(all.len() as f64, space.size());
+            assert!(all.windows(2).all(|pair| pair[0] < pair[1]));
+            assert!(
+                all.iter().all(|own| (1..=edits as usize).contains(&own.0.len()) && space.is_allowed(own))
+            );
+        }
+        // Two actions in each of three contexts: the other one, and three mixes.
+        let space = space(&set, &rows, "control", |own| own.edits = 1).unwrap();
+        assert_eq!(space.size(), 12.0);
+    }
+
+    #[test]
+    fn distances_are_those_of_the_policies() {
+        let set = set();
+        let rows = rows(&set);
+        let space = space(&set, &rows, "a", |_| {}).unwrap();
+        for candidate in space.all() {
+            let all = set.union(&space.as_policies(&[("new", &candidate)], &set).unwrap()).unwrap();
+            let new = all.require("new").unwrap();
+            let nearest = all.nearest_among(new, (0..all.len()).filter(|other| *other != new), 1)[0];
+            let (_, distance) = space.nearest(&candidate).unwrap();
+            assert!((distance - nearest.1).abs() < 1e-12);
+            assert_eq!(space.refusal(&candidate) == Some(Refusal::WasRun), distance < 1e-9);
+        }
+    }
+
+    #[test]
+    fn what_is_not_allowed_or_seldom_seen_must_change() {
+        let set = set();
+        let rows = rows(&set);
+        let thin = space(&set, &rows, "thin", |own| own.edits = 1).unwrap();
+        // Contexts are in the order of their names: `never`, `s1`, …
+        assert!(thin.all().iter().all(|own| own.option(1).is_some()));
+        let only = |own: &mut DesignParams| {
+            own.allow.insert("*".to_owned(), vec!["n".to_owned()]);
+        };
+        let error = space(&set, &rows, "control", only).err().unwrap();
+        assert!(error.to_string().contains("allowed"), "{error}");
+        let rare = space(&set, &rows, "control", |own| own.min_rows = 100_000).err().unwrap();
+        assert!(rare.to_string().contains("100000 rows"), "{rare}");
+        let far = |own: &mut DesignParams| {
+            own.edits = 1;
+            own.allow
+                .extend([("s2".to_owned(), vec!["n".to_owned()]), ("s3".to_owned(), vec!["n".to_owned()])]);
+        };
+        assert!(
+            space(&set, &rows, "b", far).err().unwrap().to_string().contains("must change in 2 contexts")
+        );
+    }
 }
