@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use super::anchor::Anchor;
+use super::fitted::Poul;
 use super::params::Loss;
-use super::poul::Poul;
 use super::uplift_net::UpliftNet;
 use crate::Result;
 use crate::effect::{GainDeciles, PolicyEmbedding, RowBound, StabilityConstants};

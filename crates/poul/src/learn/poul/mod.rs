@@ -34,7 +34,7 @@
 //! | `canonical` | of all equal forms of a model, the one whose axes mean something |
 //! | `certificate`, `own_bound` | how far effects of two policies can differ: Proposition 3 |
 //! | `axes` | the change of axes behind it |
-//! | `poul`, `scorer`, `own_scorer` | what comes out, and how it scores |
+//! | `fitted`, `scorer`, `own_scorer` | what comes out, and how it scores |
 
 mod anchor;
 mod assignment;
@@ -49,6 +49,7 @@ mod chosen;
 mod deviations;
 mod expected_mixture;
 mod fit;
+mod fitted;
 mod gain;
 mod halves;
 mod held_out;
@@ -62,7 +63,6 @@ mod own_mixtures;
 mod own_scorer;
 mod params;
 mod phases;
-mod poul;
 mod preset;
 mod r_loss;
 mod reference;
@@ -80,11 +80,11 @@ mod warm_start;
 pub use attributes::AttributeEncoder;
 pub use canonical::Geometry;
 pub use chosen::{ChosenNuisances, ChosenOutcomeModel};
+pub use fitted::Poul;
 pub use params::{
     Centring, Embedding, Loss, MemberRows, ModelParams, OutcomeTraining, Params, TrainingParams, ValidParams,
 };
 pub use phases::PhaseParams;
-pub use poul::Poul;
 pub use preset::PRESETS;
 pub use space::TreatmentSpace;
 pub use train::{NAME, load, settle, train};

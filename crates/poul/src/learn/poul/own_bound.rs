@@ -4,8 +4,8 @@
 //! |τ_i(t, t′)| ≤ ‖g_i‖·‖h_i(t) − h_i(t′)‖ + |c|·d_i ≤ ‖g_i‖·L_ρ·B_φ·d_i + |c|·d_i, where d_i is the row's own distance
 //! Σ_s w_i(s) Σ_a |Π_t − Π_t′|(a|s) and c what a unit of it adds to bring effects to their average (see `anchor`).
 
+use super::fitted::Poul;
 use super::own_mixtures::distance_by_context;
-use super::poul::Poul;
 use super::reference::Part;
 use crate::Result;
 use crate::effect::{PolicyEmbedding, RowBound};

@@ -4,9 +4,9 @@
 use rayon::prelude::*;
 
 use super::anchor::Anchor;
+use super::fitted::Poul;
 use super::own_mixtures::{OwnMixtures, distance_by_context};
 use super::params::{Loss, MemberRows};
-use super::poul::Poul;
 use super::reference::{OwnNet, Part, Reference};
 use crate::effect::{Scorer, Scores};
 use crate::net::{BLOCK_ROWS, Block, Prepared, RowSource, Workspace, check_n_rows};

@@ -7,8 +7,8 @@
 
 use serde_json::Value;
 
+use super::fitted::Poul;
 use super::params::ValidParams;
-use super::poul::Poul;
 use super::space::TreatmentSpace;
 use crate::effect::{EffectModel, Tensors};
 use crate::net::{Layout, Segment};
