@@ -39,14 +39,14 @@ class Designed:
     def proposals(self) -> Any:
         """The policies to run, the best first: a frame with effects, intervals, distance and users needed."""
         if self._table is None:
-            raise UsageError("a plan has no proposals", 'ask for some: design(maximize="gmv")')
+            raise UsageError("a plan has no proposals", 'ask for some: propose(maximize="gmv")')
         return give(self._table, self._kind)
 
     @property
     def policies(self) -> Policies:
         """Control and the proposals, ready to run."""
         if self._policies is None:
-            raise UsageError("a plan has no new policies", 'ask for some: design(maximize="gmv")')
+            raise UsageError("a plan has no new policies", 'ask for some: propose(maximize="gmv")')
         return Policies._of(self._policies)
 
     def to_toml(self, path: str | os.PathLike[str]) -> None:
@@ -66,7 +66,7 @@ class Designing(Fitted):
     """A learner that finds the policies to run next."""
 
     @checked_names
-    def design(
+    def propose(
         self,
         users: Any = None,
         *,
@@ -112,7 +112,10 @@ class Designing(Fitted):
             Users of the next experiment: what could be told with them. Without ``maximize``, of the ``policy`` given.
         """
         model = self._fitted()
-        frame, kind = (None, "pandas") if users is None else take(users)
+        kind: Kind = "pandas"
+        frame: _poul.Frame | None = None
+        if users is not None:
+            frame, kind = take(users)
         params = {
             "maximize": maximize,
             "budget": dict(budget or {}),

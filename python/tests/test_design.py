@@ -13,7 +13,7 @@ import poul
 def test_proposals_are_policies_that_the_model_knows(
     model: poul.Poul, rides: poul.Simulation, tmp_path: Path
 ) -> None:
-    found = model.design(maximize="gmv", edits=2, proposals=3, min_rows=20)
+    found = model.propose(maximize="gmv", edits=2, proposals=3, min_rows=20)
     frame = found.proposals
     assert isinstance(frame, pd.DataFrame) and 1 <= len(frame) <= 3
     assert (frame["lower_gmv"] < frame["effect_gmv"]).all() and (frame["effect_gmv"] < frame["upper_gmv"]).all()
@@ -29,7 +29,7 @@ def test_proposals_are_policies_that_the_model_knows(
 
 def test_averages_are_those_of_the_users_given(model: poul.Poul, rides: poul.Simulation) -> None:
     users = pd.read_parquet(rides.test)
-    found = model.design(users, maximize="gmv", edits=1, proposals=1, min_rows=20)
+    found = model.propose(users, maximize="gmv", edits=1, proposals=1, min_rows=20)
     name = found.proposals["policy"][0]
     effects = model.effect(users, policy=name, policies=found.policies)
     mean = effects["effect_gmv"].astype("float64").mean()
@@ -38,16 +38,16 @@ def test_averages_are_those_of_the_users_given(model: poul.Poul, rides: poul.Sim
 
 
 def test_plans_and_mistakes(model: poul.Poul) -> None:
-    plan = model.design(rows=20_000)
+    plan = model.propose(rows=20_000)
     assert plan.to_dict()["plan"]["rows"] == 20_000 and "20,000 users" in plan.conclusion
     with pytest.raises(poul.UsageError):
         plan.policies
-    learned = model.design(maximize="gmv", learn=True, batch=2, rows=5_000, min_rows=20)
+    learned = model.propose(maximize="gmv", learn=True, batch=2, rows=5_000, min_rows=20)
     shares = learned.to_dict()["learn"]
     assert shares["control_share"] + sum(arm["share"] for arm in shares["arms"]) == pytest.approx(1)
     with pytest.raises(poul.UsageError, match="edits"):
-        model.design(maximize="gmv", edits=-1)
+        model.propose(maximize="gmv", edits=-1)
     with pytest.raises(poul.PoulError, match="unknown outcome"):
-        model.design(maximize="gvm")
+        model.propose(maximize="gvm")
     with pytest.raises(poul.ArgumentError):
-        model.design(maximise="gmv")
+        model.propose(maximise="gmv")

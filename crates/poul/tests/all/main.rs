@@ -44,4 +44,5 @@ mod rival_dedl;
 mod rivals;
 mod simulate_files;
 mod stack;
+mod tidy;
 mod verdicts;

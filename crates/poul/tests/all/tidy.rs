@@ -1,0 +1,132 @@
+//! The tree as ARCHITECTURE has it: which room may import from which, and that the library knows no flags.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A room imports from those before it alone, so that there are no cycles. Nothing imports `simulate`.
+const ROOMS: [&str; 18] = [
+    "stats", "data", "policy", "check", "net", "tree", "nuisance", "effect", "average", "evaluate", "learn",
+    "model", "validate", "assess", "compare", "tune", "decide", "simulate",
+];
+
+/// Files that write commands down for people to type.
+const WRITE_COMMANDS: [&str; 3] = ["simulate/readme.rs", "simulate/again.rs", "command_line.rs"];
+
+#[test]
+fn rooms_import_along_the_arrows() {
+    let root = root();
+    let folders =
+        fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
+    for folder in folders {
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        assert!(ROOMS.contains(&name.as_str()), "`{name}` has no place among the rooms: see ARCHITECTURE.md");
+    }
+    let mut wrong = Vec::new();
+    for path in sources(&root) {
+        let short = path.strip_prefix(&root).unwrap().to_string_lossy().into_owned();
+        let Some(own) = short.split('/').next().and_then(place) else { continue };
+        for other in imported(&fs::read_to_string(&path).unwrap()) {
+            if place(&other).is_some_and(|other| other > own) {
+                wrong.push(format!("{short} imports from {other}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn the_library_knows_no_flags() {
+    let root = root();
+    let mut wrong = Vec::new();
+    for path in sources(&root) {
+        let short = path.strip_prefix(&root).unwrap().to_string_lossy().into_owned();
+        if WRITE_COMMANDS.contains(&short.as_str()) {
+            continue;
+        }
+        for (number, line) in code(&fs::read_to_string(&path).unwrap()).enumerate() {
+            if has_flag(line) {
+                wrong.push(format!("{short}, line {}: {}", number + 1, line.trim()));
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "settings are written ‹name=VALUE›, and each front end spells them: {wrong:#?}"
+    );
+}
+
+#[test]
+fn what_is_looked_for_is_found() {
+    assert_eq!(
+        imported("use crate::data::Source;\nuse crate::{Error, net::Tape, stats};\n"),
+        ["data", "Error", "net", "stats"]
+    );
+    assert!(imported("// crate::data\n/// [`x`](crate::net::X)\n").is_empty());
+    assert!(imported("#[cfg(test)]\nmod tests { use crate::simulate::run; }").is_empty());
+    assert!(has_flag("Error::usage(\"x\").hint(\"name it: --stratum COL\")"));
+    assert!(has_flag("\"leave some out with `--exclude`\""));
+    assert!(!has_flag("let x = a - -b; // --x\n") && !has_flag("\"a -- b\""));
+}
+
+fn place(room: &str) -> Option<usize> {
+    ROOMS.iter().position(|own| *own == room)
+}
+
+/// The code of a file without its tests; comments are empty lines.
+fn code(text: &str) -> impl Iterator<Item = &str> {
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    code.lines().map(|line| if line.trim_start().starts_with("//") { "" } else { line })
+}
+
+/// What stands after `crate::`, alone or in braces.
+fn imported(text: &str) -> Vec<String> {
+    let code: Vec<&str> = code(text).collect();
+    let code = code.join("\n");
+    let word =
+        |text: &str| -> String { text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect() };
+    let mut found = Vec::new();
+    for after in code.split("crate::").skip(1) {
+        match after.strip_prefix('{') {
+            None => found.push(word(after)),
+            Some(inside) => {
+                let inside = inside.split("};").next().unwrap_or_default();
+                found.extend(inside.split(',').map(|part| word(part.trim())));
+            }
+        }
+    }
+    found.retain(|name| !name.is_empty());
+    found
+}
+
+/// Whether a string of the line has a flag in it.
+fn has_flag(line: &str) -> bool {
+    let line = line.split(" // ").next().unwrap_or_default();
+    line.split('"').skip(1).step_by(2).any(|inside| {
+        let mut flags = inside.match_indices("--");
+        flags.any(|(at, _)| {
+            let before = inside[..at].chars().next_back();
+            let after = inside[at + 2..].chars().next();
+            before.is_none_or(|c| " `(".contains(c)) && after.is_some_and(|c| c.is_ascii_lowercase())
+        })
+    })
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
+
+/// Every source file below a folder, in order.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut entries: Vec<PathBuf> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}
