@@ -15,7 +15,7 @@ to --prices; without it, those of --prices decide each user alone. Where the use
 Examples:
   poul allocate model.poul users.parquet --maximize gmv --budget cost=1000000 --out a.parquet
   poul allocate model.poul users.parquet --maximize gmv --rate cost/gmv=0.2 --out a.parquet
-  poul allocate model.poul users.parquet --maximize gmv --cap T2=0.3 --eligible 'T2: age >= 18' --out a.csv
+  poul allocate model.poul users.csv --maximize gmv --eligible 'T2: age >= 18' --out a.csv
   poul allocate model.poul users.parquet --maximize gmv --budget cost=1e6 --risk 0.1 --out a.parquet
   poul allocate model.poul users.csv --maximize gmv --group city --group-budgets g.csv --out a.csv
   poul allocate model.poul users.csv --maximize gmv --budget cost=1e6 --prices p.json --out a.csv

@@ -257,7 +257,7 @@ fn clipping_is_set_counted_and_shown() {
     let shown = folder.succeeds(&["show", "wide.poul"]);
     assert!(shown.contains("\nclip = 0.2"), "{shown}");
     let note = shown.lines().find(|line| line.contains("below the floor (`clip`")).expect("a note");
-    assert!(note.contains("(`clip` = 0.2) in ") && note.contains(" %); "), "{note}");
+    assert!(note.contains("(`clip` = 0.2), and ") && note.contains(" %) received a policy"), "{note}");
     assert!(!fit("none.poul", &["--clip", "0"]).contains("below the floor"));
     assert!(!folder.succeeds(&["show", "none.poul"]).contains("below the floor"));
     folder.fails("clip_range", 2, &[&start[..], &["m.poul", "--clip", "0.5"]].concat());

@@ -97,7 +97,7 @@ fn a_model_tells_the_axes_of_its_embedding() {
     folder.write("policies.toml", POLICIES);
     fit(&folder, &["policies.toml"], "m.poul");
     let shown = folder.succeeds(&["show", "m.poul"]);
-    for part in ["\naxes of h  ", " % of the variance of effects\n", "\nL_ρ        ", "\nB_φ        "] {
+    for part in ["\n  axes  ", " % of the variance of effects\n", "\n  Lipschitz constant  ", "\n  largest action vector  "] {
         assert!(shown.contains(part), "{shown}");
     }
 }

@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(wrong.check.verdict, Verdict::Fail, "{}", wrong.check.text);
         assert_eq!(wrong.features[0].feature, "first");
         assert!(
-            wrong.check.text.starts_with("1 of 3 features goes with h(T) − e_h(X): `first`"),
+            wrong.check.text.starts_with("1 of 3 features predicts which policy a row received"),
             "{}",
             wrong.check.text
         );

@@ -190,6 +190,6 @@ fn wrong_settings_are_named() {
         (learner("dedl").unwrap().settle)(&settings).unwrap_err().to_string()
     };
     assert_eq!(settle("ridge", 0.0.into()), "`model.ridge` is out of range");
-    assert!(settle("link", "probit".into()).contains("unknown variant `probit`"));
+    assert!(settle("link", "probit".into()).contains("`link` is \"probit\": must be "));
     assert!(settle("factors", serde_json::json!([])).contains("unknown setting `factors`"));
 }
