@@ -97,7 +97,12 @@ fn a_model_tells_the_axes_of_its_embedding() {
     folder.write("policies.toml", POLICIES);
     fit(&folder, &["policies.toml"], "m.poul");
     let shown = folder.succeeds(&["show", "m.poul"]);
-    for part in ["\n  axes  ", " % of the variance of effects\n", "\n  Lipschitz constant  ", "\n  largest action vector  "] {
+    for part in [
+        "\n  axes  ",
+        " % of the variance of effects\n",
+        "\n  Lipschitz constant  ",
+        "\n  largest action vector  ",
+    ] {
         assert!(shown.contains(part), "{shown}");
     }
 }

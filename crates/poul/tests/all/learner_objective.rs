@@ -410,7 +410,10 @@ fn binary_outcomes_by_likelihood_are_differences_of_probabilities() {
 
     world.outcomes[0][17] = 0.5;
     let error = world.train(json!({ "loss": "logistic" }), quick()).err().unwrap();
-    assert!(error.to_string().contains("row 17 (counted from 0)") && error.to_string().contains("`y0`"), "{error}");
+    assert!(
+        error.to_string().contains("row 17 (counted from 0)") && error.to_string().contains("`y0`"),
+        "{error}"
+    );
 }
 
 #[test]
