@@ -49,7 +49,7 @@ instructions: ## count the instructions of the hot kernels, which may not grow b
 browser: ## open reports in headless Chromium, where there is one or apt-get can install it; pictures in target/browser
 	$(CARGO) build --workspace --bin poul --locked
 	@mkdir -p target/browser
-	@POUL_REPORT_PAGES=$(CURDIR)/target/browser $(CARGO) test -p poul-report --lib --locked --quiet \
+	@POUL_REPORT_PAGES=$(CURDIR)/target/browser $(CARGO) test --workspace --lib --locked --quiet \
 		tests::pages_for_the_browser -- --ignored
 	@$(PYTHON) tests/browser/report.py --binary target/debug/poul --pages target/browser --out target/browser; \
 	status=$$?; \
