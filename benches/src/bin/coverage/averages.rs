@@ -8,8 +8,9 @@ use std::path::Path;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use poul::data::{Budget, Dataset, Design, EncoderParams, Need, Roles, Source};
-use poul::effect::{AverageEstimate, Settings, TrainingData};
+use poul::effect::{AverageEstimate, OutcomeColumn, Settings, TrainingData};
 use poul::model::learner;
+use poul::nuisance::{ObservedRows, evaluated_nuisances};
 use poul::policy::{Assigner, PolicySet};
 use poul::simulate::{Simulation, run};
 use poul::{Result, Seed, Silent};
@@ -32,7 +33,7 @@ pub(super) struct Shape {
 /// Prints a table of shapes × outcomes × (run, rare, never run, components).
 pub(super) fn table(shapes: &[Shape], seeds: std::ops::RangeInclusive<u64>, whole: bool) -> Result<()> {
     println!(
-        "shape                     outcome  policies     n   error   plain  bias  spread  covered  width"
+        "shape                     outcome  policies     n   error   plain     dr  bias  spread  covered  width"
     );
     for shape in shapes {
         let mut found: BTreeMap<(String, &'static str), Tally> = BTreeMap::new();
@@ -51,8 +52,8 @@ pub(super) fn table(shapes: &[Shape], seeds: std::ops::RangeInclusive<u64>, whol
 struct Tally {
     n: f64,
     squares: f64,
-    /// The same for the difference of mean residuals.
-    simple: f64,
+    /// The same for the difference of mean outcomes, and for the doubly robust one, of mean residuals of a cross-fitted ridge.
+    simple: [f64; 2],
     n_simple: f64,
     z: f64,
     z_squares: f64,
@@ -61,13 +62,15 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, estimate: &AverageEstimate, simple: Option<f64>, truth: f64, unit: f64) {
+    fn add(&mut self, estimate: &AverageEstimate, simple: Option<[f64; 2]>, truth: f64, unit: f64) {
         let error = estimate.effect - truth;
         let [low, high] = estimate.interval(LEVEL);
         self.n += 1.0;
         self.squares += (error / unit).powi(2);
         if let Some(simple) = simple {
-            self.simple += ((simple - truth) / unit).powi(2);
+            for (sum, simple) in self.simple.iter_mut().zip(simple) {
+                *sum += ((simple - truth) / unit).powi(2);
+            }
             self.n_simple += 1.0;
         }
         self.z += error / estimate.se;
@@ -79,10 +82,11 @@ impl Tally {
     fn line(&self) -> String {
         let n = self.n.max(1.0);
         let bias = self.z / n;
-        let simple = match self.n_simple > 0.0 {
-            true => format!("{:6.3}", (self.simple / self.n_simple).sqrt()),
+        let simple = self.simple.map(|sum| match self.n_simple > 0.0 {
+            true => format!("{:6.3}", (sum / self.n_simple).sqrt()),
             false => "     –".to_owned(),
-        };
+        });
+        let simple = simple.join("  ");
         format!(
             "{:4.0}  {:6.3}  {simple}  {:+.2}  {:6.2}  {:7.3}  {:5.2}",
             self.n,
@@ -163,17 +167,28 @@ fn measure(
     let Some(averages) = trained.effects.averages(&policies, &targets, control, false)? else {
         return Err(poul::Error::other("no averages"));
     };
+    let names: Vec<String> = policies.names().to_vec();
+    let observed = ObservedRows {
+        x: Some(&train.x),
+        outcomes: outcomes
+            .iter()
+            .zip(&train.outcomes)
+            .map(|(name, values)| OutcomeColumn { name, values, prediction: None })
+            .collect(),
+        ..ObservedRows::new(&names, &policy)
+    };
+    let nuisances = evaluated_nuisances(&observed, Seed::new(3407), &Silent)?;
     let mut run_order: Vec<usize> = targets.iter().copied().filter(|policy| rows[*policy] > 0).collect();
     run_order.sort_by_key(|policy| std::cmp::Reverse(rows[*policy]));
     let n_frequent = run_order.len().div_ceil(3);
     for (outcome, name) in outcomes.iter().enumerate() {
         let truth = true_means(folder, name, &policies)?;
         let y = &train.outcomes[outcome];
-        let (mut sums, mut counts) = (vec![0.0; policies.len()], vec![0.0; policies.len()]);
-        policy.iter().zip(y).for_each(|(policy, y)| {
-            sums[*policy as usize] += y;
-            counts[*policy as usize] += 1.0;
-        });
+        let residuals: Option<Vec<f64>> = nuisances.predictions[outcome]
+            .as_ref()
+            .map(|predicted| y.iter().zip(predicted).map(|(y, predicted)| y - predicted).collect());
+        let plain = arm_means(&policy, y, policies.len());
+        let robust = arm_means(&policy, residuals.as_deref().unwrap_or(y), policies.len());
         let mean = targets.iter().map(|policy| truth[*policy]).sum::<f64>() / targets.len() as f64;
         let unit = targets.iter().map(|policy| (truth[*policy] - mean).powi(2)).sum::<f64>();
         let unit = (unit / targets.len() as f64).sqrt();
@@ -184,12 +199,21 @@ fn measure(
                 Some(_) => "rare",
             };
             let simple = (rows[*target] > 0 && shape.design == Design::Randomized)
-                .then(|| sums[*target] / counts[*target] - sums[control] / counts[control]);
+                .then(|| [&plain, &robust].map(|means| means[*target] - means[control]));
             let estimate = averages[outcome].estimates[place];
             found.entry((name.clone(), tier)).or_default().add(&estimate, simple, truth[*target], unit);
         }
     }
     Ok(())
+}
+
+fn arm_means(policy: &[u32], values: &[f64], n_policies: usize) -> Vec<f64> {
+    let (mut sums, mut counts) = (vec![0.0; n_policies], vec![0.0; n_policies]);
+    policy.iter().zip(values).for_each(|(policy, value)| {
+        sums[*policy as usize] += value;
+        counts[*policy as usize] += 1.0;
+    });
+    sums.iter().zip(counts).map(|(sum, count)| sum / count).collect()
 }
 
 /// The mean true effect of every policy over the training rows.
