@@ -141,6 +141,7 @@ fn settings(name: &str) -> Settings {
     let mut settings = Settings::default();
     if name == "poul" {
         settings.model.insert("members".into(), 2.into());
+        settings.model.insert("outcome_hidden".into(), vec![32].into());
         settings.training.insert("epochs".into(), 40.into());
     }
     settings
@@ -222,7 +223,7 @@ fn the_order_of_rows_is_training_noise() {
 
 #[test]
 fn threads_do_not_matter_and_stored_models_score_the_same() {
-    let world = World::new("long-tail", 3000, Design::Randomized);
+    let world = World::new("long-tail", 800, Design::Randomized);
     let on = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| world.train("poul"))

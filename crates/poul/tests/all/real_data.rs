@@ -11,7 +11,7 @@ fn settings() -> Settings {
     settings.model.insert("members".into(), 2.into());
     settings.model.insert("hidden".into(), serde_json::json!([32, 16]));
     settings.model.insert("outcome_hidden".into(), serde_json::json!([32]));
-    settings.training.insert("epochs".into(), 20.into());
+    settings.training.insert("epochs".into(), 10.into());
     settings
 }
 
