@@ -77,6 +77,8 @@ impl World {
         data.auxiliary = columns(auxiliary);
         let mut given = Settings::default();
         given.model.insert("members".into(), 2.into());
+        given.model.insert("hidden".into(), vec![32].into());
+        given.model.insert("outcome_hidden".into(), vec![32].into());
         given.training.insert("epochs".into(), 20.into());
         // Each of the two members holds out one half, so that all rows bear witness.
         given.training.insert("validation_share".into(), 0.5.into());
@@ -141,7 +143,7 @@ fn outcomes_that_share_nothing_take_nothing() {
 
 #[test]
 fn neither_the_order_of_outcomes_nor_who_asks_for_them_changes_anything() {
-    let world = World::new(3, 2_000);
+    let world = World::new(3, ROWS);
     let both = world.scores(&*world.fit(&["plain", "noisy"], &[], &[]).unwrap().effects);
     let turned = world.scores(&*world.fit(&["noisy", "plain"], &[], &[]).unwrap().effects);
     assert!(both[0] == turned[1] && both[1] == turned[0]);
