@@ -141,6 +141,7 @@ fn settings(name: &str) -> Settings {
     let mut settings = Settings::default();
     if name == "poul" {
         settings.model.insert("members".into(), 2.into());
+        settings.model.insert("hidden".into(), vec![64, 32].into());
         settings.model.insert("outcome_hidden".into(), vec![32].into());
         settings.training.insert("epochs".into(), 40.into());
     }
