@@ -19,10 +19,7 @@ fn settings() -> Settings {
 fn scores(name: &str, experiment: &Experiment) -> [(f64, [f64; 2]); 3] {
     let contrasts =
         |learner: &str, settings| experiment.contrasts(learner, &settings, HeldOut::People).unwrap();
-    // Two folds of m are enough for a line.
-    let mut two_folds = Settings::default();
-    two_folds.training.insert("folds".into(), 2.into());
-    let (own, rival) = (contrasts("poul", settings()), contrasts("ridge", two_folds));
+    let (own, rival) = (contrasts("poul", settings()), contrasts("ridge", Settings::default()));
     let nothing = vec![0.0; own.len()];
     let scores = [&nothing, &experiment.constant, &rival].map(|other| experiment.r_score(&own, other));
     eprintln!("{name}: R-score against no effect, one effect for all, ridge: {scores:.5?}");
