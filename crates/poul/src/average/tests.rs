@@ -223,13 +223,11 @@ fn clusters_widen_what_they_share_and_few_of_them_are_never_trusted() {
 }
 
 #[test]
-fn hundreds_of_policies_with_a_row_each_are_learned_by_their_parts() {
-    // Just enough for landmarks to stand for the others.
-    const N: usize = super::likelihood::MANY + 8;
+fn thousands_of_policies_with_a_row_each_are_learned_by_their_parts() {
     let mut rng = Seed::new(6).child("world").rng();
     let mut builder = PolicySet::builder();
     let contexts: Vec<String> = (0..7).map(|k| format!("c{k}")).collect();
-    for policy in 0..N {
+    for policy in 0..1500 {
         for context in &contexts {
             let action = if policy == 0 { 0 } else { rng.random_range(0..ACTIONS.len()) };
             builder.add(&format!("p{policy:04}"), context, ACTIONS[action], 1.0);
@@ -242,9 +240,9 @@ fn hundreds_of_policies_with_a_row_each_are_learned_by_their_parts() {
         let mixture = policies.mixture(policy);
         mixture.atoms.iter().zip(mixture.mass).map(|(atom, mass)| mass * of_atom[*atom as usize]).sum()
     };
-    let policy: Vec<u32> = (0..N as u32).collect();
+    let policy: Vec<u32> = (0..1500).collect();
     let residual: Vec<f32> =
-        (0..N).map(|own| (truth(own) + 0.5 * rng.sample::<f64, _>(StandardNormal)) as f32).collect();
+        (0..1500).map(|own| (truth(own) + 0.5 * rng.sample::<f64, _>(StandardNormal)) as f32).collect();
     let posterior = fit(&policies, &policy, &residual, None, Some(0));
     let of: Vec<usize> = (1..200).collect();
     let (mut covered, mut squares, mut spread) = (0, 0.0, 0.0);
