@@ -8,13 +8,24 @@ export CARGO_INCREMENTAL ?= 0
 export CARGO_PROFILE_DEV_DEBUG ?= 0
 endif
 
+# Parts that run side by side print one after the other, where make can.
+SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+
 .DEFAULT_GOAL := help
-.PHONY: help test format lint rust docs book metrics instructions browser python python-clients bench bench-scale bench-peers clean
+.PHONY: help test test-page-and-counts test-packages format lint rust unit docs book metrics instructions browser python python-clients bench bench-scale bench-peers clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
-test: format lint rust docs metrics instructions browser python ## what CI runs: formatting, lints, tests, docs, other packages, counts, reports in a browser, the Python package
+test: format lint rust ## what CI runs: formatting, lints, tests, docs, other packages, counts, reports in a browser, the Python package
+	@# Side by side: much of what is left waits for one core or for packages to come.
+	@$(MAKE) --no-print-directory -j 2 $(SYNC) test-page-and-counts test-packages
+
+test-page-and-counts:
+	@for part in docs instructions browser; do $(MAKE) --no-print-directory $$part || exit 1; done
+
+test-packages:
+	@for part in metrics python; do $(MAKE) --no-print-directory $$part || exit 1; done
 
 format: ## check formatting
 	$(CARGO) fmt --all --check
@@ -22,8 +33,14 @@ format: ## check formatting
 lint: ## clippy, warnings are errors
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
-rust: ## unit, property, snapshot and documentation tests
-	$(CARGO) test --workspace --locked
+rust: unit ## unit, property, snapshot and documentation tests
+	$(CARGO) test --workspace --exclude poul --tests --locked
+	$(CARGO) test --workspace --doc --locked
+
+# Unit tests hold the library's code once more, and compute little: it is compiled for them without optimisation, which takes a
+# third of the time. (The Python package is named for the features that it asks of dependencies, which are then built once.)
+unit: ## unit tests of the library
+	CARGO_PROFILE_DEV_OPT_LEVEL=0 $(CARGO) test --package poul --package poul-python --tests --locked
 
 docs: ## build the API documentation, warnings are errors
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --lib --no-deps --locked
@@ -49,7 +66,7 @@ instructions: ## count the instructions of the hot kernels, which may not grow b
 browser: ## open reports in headless Chromium, where there is one or apt-get can install it; pictures in target/browser
 	$(CARGO) build --workspace --bin poul --locked
 	@mkdir -p target/browser
-	@POUL_REPORT_PAGES=$(CURDIR)/target/browser $(CARGO) test --workspace --lib --locked --quiet \
+	@POUL_REPORT_PAGES=$(CURDIR)/target/browser $(CARGO) test --workspace --exclude poul --tests --locked --quiet \
 		tests::pages_for_the_browser -- --ignored
 	@$(PYTHON) tests/browser/report.py --binary target/debug/poul --pages target/browser --out target/browser; \
 	status=$$?; \

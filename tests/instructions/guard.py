@@ -9,6 +9,7 @@ machine's instructions are not those that the counts were written down for.
 """
 
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -34,7 +35,7 @@ def main():
         print("valgrind is not here and could not be installed")
         return 77
     features = cpu()
-    counts = {kernel: cost(arguments.binary, kernel, *times) for kernel, times in TIMES.items()}
+    counts = costs(arguments.binary)
     if arguments.update:
         EXPECTED.write_text(json.dumps({"cpu": features, "instructions": counts}, indent=2) + "\n")
         print(f"written to {EXPECTED.name}: {counts}")
@@ -58,9 +59,14 @@ def main():
     return 1 if grown else 0
 
 
-def cost(binary, kernel, few, more):
-    """Instructions of one run of the kernel."""
-    return round((count(binary, kernel, more) - count(binary, kernel, few)) / (more - few))
+def costs(binary):
+    """Instructions of one run of each kernel. Each count is of one thread, so that there is one for each processor."""
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        counted = {kernel: [pool.submit(count, binary, kernel, n) for n in times] for kernel, times in TIMES.items()}
+    return {
+        kernel: round((more.result() - few.result()) / (TIMES[kernel][1] - TIMES[kernel][0]))
+        for kernel, (few, more) in counted.items()
+    }
 
 
 def count(binary, kernel, times):

@@ -222,7 +222,8 @@ fn parts_are_there_when_asked_for() {
     assert!(plain.validation.is_none() && plain.atoms.is_empty() && plain.policies.is_empty());
     assert_eq!(plain.results, full.results);
     assert!(plain.averages.iter().all(|own| own.by.as_deref() != Some("city")));
-    let one = AssessmentRequest { policy: vec!["T2".to_owned()], draws: 0, ..AssessmentRequest::default() };
+    let policy = vec!["T2".to_owned()];
+    let one = AssessmentRequest { policy, draws: 0, checks: false, ..AssessmentRequest::default() };
     let one = by_model(&model, &source, one).unwrap();
     assert!(one.results.iter().all(|result| result.policy == "T2" && result.against == "control"));
 }

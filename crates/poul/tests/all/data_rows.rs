@@ -275,7 +275,7 @@ fn csv_and_parquet_give_the_same_rows() {
 
 /// A public experiment, if the shared folder is there.
 fn public(name: &str) -> Option<Source> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/data").join(name);
     if !path.exists() {
         eprintln!("skipped: {} is not there", path.display());
         return None;

@@ -1,7 +1,7 @@
 //! Exposures of rows, from a table to effects: closer to the truth, averages as they are said, nothing where nothing is met,
 //! the same on any number of threads and after a detour through the file.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use poul::data::{Budget, EncoderParams, ExposureRole, ExposureScale, Need, Roles, Source};
@@ -160,9 +160,12 @@ fn effect(trips: &[f64; N_CONTEXTS], x: f64, policy: usize) -> f64 {
     (0..N_CONTEXTS).map(|place| trips[place] / total * worth(place)).sum::<f64>() * (1.0 + 0.5 * x)
 }
 
-fn world() -> World {
-    World::new(|_, _| ())
-}
+/// A world that several tests read, and a model of it.
+static SHARES: LazyLock<(World, Model)> = LazyLock::new(|| {
+    let world = World::new(|_, _| ());
+    let model = share(&world);
+    (world, model)
+});
 
 fn share(world: &World) -> Model {
     world.fit("poul", &["trips_*"], ExposureScale::Share).unwrap()
@@ -170,9 +173,8 @@ fn share(world: &World) -> Model {
 
 #[test]
 fn effects_follow_what_a_row_meets_and_average_to_what_is_said() {
-    let world = world();
-    let model = share(&world);
-    let effects = world.effects(&model).unwrap();
+    let (world, model) = &*SHARES;
+    let effects = world.effects(model).unwrap();
     // Policy 1 acts in the first zone alone: who lives elsewhere has no effect of it, to the last bit.
     for (row, zone) in world.zone.iter().enumerate() {
         let own = effects[row * N_POLICIES + 1];
@@ -208,17 +210,17 @@ fn column(source: &Source, name: &str) -> ArrayRef {
 
 #[test]
 fn the_model_is_the_same_on_any_threads_and_from_its_file() {
-    let world = world();
+    let (world, model) = &*SHARES;
     let on = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| share(&world).to_bytes().unwrap())
+        pool.install(|| share(world).to_bytes().unwrap())
     };
     let bytes = on(1);
     assert!(bytes == on(3), "bytes differ between threads");
     let read = Model::from_bytes(&bytes).unwrap();
     assert!(read.to_bytes().unwrap() == bytes);
     let effects = world.effects(&read).unwrap();
-    assert!(effects == world.effects(&share(&world)).unwrap());
+    assert!(effects == world.effects(model).unwrap());
     // One row alone has the bits that it has among others.
     let scorer = read.effects().prepare(&policies(), &[1, 2, 3], 0).unwrap();
     let columns = read.columns(&world.source, &Roles::default(), Need::SCORE).unwrap();
@@ -265,8 +267,7 @@ fn totals_treat_who_meets_more_and_leave_alone_who_meets_nothing() {
 
 #[test]
 fn distances_and_certificates_are_by_mean_exposure() {
-    let world = world();
-    let model = share(&world);
+    let (world, model) = &*SHARES;
     let own = &model.manifest().policies;
     assert!(
         (own.weights()[0] - 1.0 / N_CONTEXTS as f64).abs() < 1e-12,
@@ -285,7 +286,7 @@ fn distances_and_certificates_are_by_mean_exposure() {
     // A bound for the rows that the model keeps holds for these.
     let against = own.require(certificate.against.as_deref().unwrap()).unwrap();
     let most = certificate.bounds[0].deciles.last().unwrap();
-    let effects = world.effects(&model).unwrap();
+    let effects = world.effects(model).unwrap();
     for row in effects.chunks(N_POLICIES) {
         // `effects` are in the order of `name`, sets in that of names; both begin with control.
         let place =
@@ -315,7 +316,7 @@ fn what_cannot_be_had_is_told() {
         "the exposure is infinite",
     );
     told(fails(|_, trips| *trips = [0.0; N_CONTEXTS]), "no row has any exposure");
-    let world = world();
+    let (world, model) = &*SHARES;
     let fails = |entries: &[&str]| world.fit("poul", entries, ExposureScale::Share).err().unwrap();
     told(fails(&["z0_d0=trips_z0_d0"]), "have no exposure column");
     told(fails(&["z9_d9=trips_z0_d0"]), "unknown context `z9_d9`");
@@ -328,7 +329,6 @@ fn what_cannot_be_had_is_told() {
     let running = world.fit("poul-running-mean", &["trips_*"], ExposureScale::Share).unwrap();
     assert!(running.manifest().exposure.is_none());
     // A table without a column that the model goes by.
-    let model = share(&world);
     let batch = world.source.batches(&["x"], 1 << 16).unwrap().next().unwrap().unwrap();
     let without = Source::from_batches(batch.schema(), vec![batch]).unwrap();
     let error = model.columns(&without, &Roles::default(), Need::SCORE).err().unwrap();

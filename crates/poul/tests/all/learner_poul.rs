@@ -2,6 +2,7 @@
 //! same on any number of threads, and the same after a detour through its stored form.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
@@ -124,11 +125,24 @@ impl World {
     }
 }
 
+/// Worlds that several tests read, each with effects that the method finds there.
+static LONG_TAIL: LazyLock<(World, Vec<f32>)> = LazyLock::new(|| fitted("long-tail", Design::Randomized));
+static OBSERVATIONAL: LazyLock<(World, Vec<f32>)> =
+    LazyLock::new(|| fitted("observational", Design::Observational));
+
+fn fitted(scenario: &str, design: Design) -> (World, Vec<f32>) {
+    let world = World::new(scenario, 12_000, design);
+    let effects = world.effects(&*world.train("poul").effects);
+    (world, effects)
+}
+
 /// A short fit.
 fn settings(name: &str) -> Settings {
     let mut settings = Settings::default();
     if name == "poul" {
         settings.model.insert("members".into(), 2.into());
+        settings.model.insert("hidden".into(), vec![64, 32].into());
+        settings.model.insert("outcome_hidden".into(), vec![32].into());
         settings.training.insert("epochs".into(), 40.into());
     }
     settings
@@ -136,9 +150,9 @@ fn settings(name: &str) -> Settings {
 
 #[test]
 fn effects_are_closer_to_the_truth_than_those_of_simpler_learners() {
-    let world = World::new("long-tail", 12_000, Design::Randomized);
+    let (world, effects) = &*LONG_TAIL;
     let error_of = |name: &str| world.errors(&world.effects(&*world.train(name).effects));
-    let (poul, ridge, constant) = (error_of("poul"), error_of("ridge"), error_of("constant"));
+    let (poul, ridge, constant) = (world.errors(effects), error_of("ridge"), error_of("constant"));
     assert!(poul[0] < 0.45 && poul[1] < 0.6, "{poul:?}");
     for rival in [ridge, constant] {
         assert!(poul[0] < 0.95 * rival[0] && poul[1] < 0.95 * rival[1], "{poul:?} against {rival:?}");
@@ -164,26 +178,25 @@ fn features_that_change_nothing_stay_out_where_noise_is_strong() {
 
 #[test]
 fn the_right_design_is_as_good_as_randomisation() {
-    let world = World::new("observational", 12_000, Design::Observational);
-    let error = world.errors(&world.effects(&*world.train("poul").effects));
-    assert!(error[0] < 0.55, "{error:?}");
-    let world = World::new("stratified", 12_000, Design::Stratified);
-    let error = world.errors(&world.effects(&*world.train("poul").effects));
-    assert!(error[0] < 0.55, "{error:?}");
+    let stratified = fitted("stratified", Design::Stratified);
+    for (world, effects) in [&*OBSERVATIONAL, &stratified] {
+        let error = world.errors(effects);
+        assert!(error[0] < 0.55, "{error:?}");
+    }
 }
 
 /// Centring by the right propensity makes up for an outcome model that knows nothing.
 #[test]
 fn with_a_constant_outcome_model_the_wrong_design_ruins_effects() {
-    let world = World::new("observational", 12_000, Design::Observational);
+    let (world, effects) = &*OBSERVATIONAL;
     let mean = world.train.outcomes[0].iter().sum::<f64>() / world.train.n_rows() as f64;
     let constant = vec![mean; world.train.n_rows()];
-    let error_of = |design: Design, m: Option<&[f64]>| {
-        world.errors(&world.effects(&*world.train_as("poul", design, m, Seed::new(3407)).effects))
+    let error_of = |design: Design| {
+        let trained = world.train_as("poul", design, Some(&constant), Seed::new(3407));
+        world.errors(&world.effects(&*trained.effects))
     };
-    let right = error_of(Design::Observational, Some(&constant));
-    let wrong = error_of(Design::Randomized, Some(&constant));
-    let good = error_of(Design::Observational, None);
+    let (right, wrong) = (error_of(Design::Observational), error_of(Design::Randomized));
+    let good = world.errors(effects);
     eprintln!("constant m: right design {right:.3?}, wrong {wrong:.3?}; good m {good:.3?}");
     assert!(wrong[0] > 1.5 * right[0], "{wrong:?} against {right:?}");
     assert!(right[0] < 1.0 && good[0] < right[0], "{good:?} against {right:?}");
@@ -192,9 +205,8 @@ fn with_a_constant_outcome_model_the_wrong_design_ruins_effects() {
 /// Another order of rows is other folds and other batches: it matters as much as another seed does, and not more.
 #[test]
 fn the_order_of_rows_is_training_noise() {
-    let world = World::new("long-tail", 12_000, Design::Randomized);
+    let (world, first) = &*LONG_TAIL;
     let effects = |trained: Trained| world.effects(&*trained.effects);
-    let first = effects(world.train("poul"));
     let shuffled = effects(world.train_shuffled("poul"));
     let reseeded = effects(world.train_as("poul", Design::Randomized, None, Seed::new(1)));
     let distance = |other: &[f32]| {
@@ -212,7 +224,7 @@ fn the_order_of_rows_is_training_noise() {
 
 #[test]
 fn threads_do_not_matter_and_stored_models_score_the_same() {
-    let world = World::new("long-tail", 3000, Design::Randomized);
+    let world = World::new("long-tail", 800, Design::Randomized);
     let on = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| world.train("poul"))

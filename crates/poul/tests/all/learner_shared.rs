@@ -10,6 +10,7 @@ use rand::RngExt;
 use rand_distr::StandardNormal;
 
 const FEATURES: usize = 4;
+/// Enough for a noisy outcome to learn from a plain one.
 const ROWS: usize = 6_000;
 
 /// Three policies over two contexts, and three outcomes: `plain`, `noisy` with the same users who respond, and `other`.
@@ -28,7 +29,7 @@ fn effects(x: &[f32], policy: u32) -> [f64; 2] {
 }
 
 impl World {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, n_rows: usize) -> Self {
         let mut builder = PolicySet::builder();
         for (policy, day, night) in
             [("control", "none", "none"), ("t1", "mail", "mail"), ("t2", "mail", "none")]
@@ -38,7 +39,7 @@ impl World {
         let mut rng = Seed::new(seed).rng();
         let (mut policy, mut x) = (Vec::new(), Vec::new());
         let mut values = [const { Vec::new() }; 3];
-        for _ in 0..ROWS {
+        for _ in 0..n_rows {
             let own: [f32; FEATURES] = std::array::from_fn(|_| rng.sample(StandardNormal));
             let arm = rng.random_range(0..3);
             let [same, other] = effects(&own, arm);
@@ -76,6 +77,8 @@ impl World {
         data.auxiliary = columns(auxiliary);
         let mut given = Settings::default();
         given.model.insert("members".into(), 2.into());
+        given.model.insert("hidden".into(), vec![32].into());
+        given.model.insert("outcome_hidden".into(), vec![32].into());
         given.training.insert("epochs".into(), 20.into());
         // Each of the two members holds out one half, so that all rows bear witness.
         given.training.insert("validation_share".into(), 0.5.into());
@@ -94,13 +97,13 @@ impl World {
     /// Root mean squared error of what sets rows apart in the effects of `t1`, against `true_effect`.
     fn error(&self, scores: &[f32], true_effect: impl Fn(&[f32]) -> f64) -> f64 {
         let truth: Vec<f64> = self.x.chunks(FEATURES).map(true_effect).collect();
-        let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / ROWS as f64;
+        let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / self.policy.len() as f64;
         let of_truth = mean(&mut truth.iter().copied());
         let of_scores = mean(&mut scores.iter().map(|score| f64::from(*score)));
         let errors = scores.iter().zip(&truth);
         let square =
             |(score, truth): (&f32, &f64)| (f64::from(*score) - of_scores - truth + of_truth).powi(2);
-        (errors.map(square).sum::<f64>() / ROWS as f64).sqrt()
+        (errors.map(square).sum::<f64>() / self.policy.len() as f64).sqrt()
     }
 }
 
@@ -111,7 +114,7 @@ fn loadings(trained: &Trained) -> Vec<Vec<f64>> {
 
 #[test]
 fn a_noisy_outcome_takes_from_a_plain_one_who_responds() {
-    let world = World::new(1);
+    let world = World::new(1, ROWS);
     let noisy = |x: &[f32]| 3.0 * effects(x, 1)[0];
     let error = |shared: bool| {
         let trained = world.fit(&["plain", "noisy"], &[], &[("shared_gain", shared.into())]).unwrap();
@@ -130,7 +133,7 @@ fn a_noisy_outcome_takes_from_a_plain_one_who_responds() {
 
 #[test]
 fn outcomes_that_share_nothing_take_nothing() {
-    let world = World::new(2);
+    let world = World::new(2, ROWS);
     let trained = world.fit(&["plain", "other"], &[], &[]).unwrap();
     let taken = loadings(&trained);
     // In the order of names, `other` comes before `plain`.
@@ -140,7 +143,7 @@ fn outcomes_that_share_nothing_take_nothing() {
 
 #[test]
 fn neither_the_order_of_outcomes_nor_who_asks_for_them_changes_anything() {
-    let world = World::new(3);
+    let world = World::new(3, ROWS);
     let both = world.scores(&*world.fit(&["plain", "noisy"], &[], &[]).unwrap().effects);
     let turned = world.scores(&*world.fit(&["noisy", "plain"], &[], &[]).unwrap().effects);
     assert!(both[0] == turned[1] && both[1] == turned[0]);
@@ -162,7 +165,7 @@ fn neither_the_order_of_outcomes_nor_who_asks_for_them_changes_anything() {
 
 #[test]
 fn what_cannot_teach_is_refused() {
-    let world = World::new(4);
+    let world = World::new(4, 600);
     let error = world.fit(&["noisy"], &["plain"], &[("shared_treatment_net", false.into())]).err().unwrap();
     assert!(error.to_string().contains("auxiliary outcomes"), "{error}");
 }

@@ -138,7 +138,7 @@ fn an_action_never_run_is_scored_by_its_attributes() {
 
 #[test]
 fn what_lies_beyond_training_is_told() {
-    let world = World::new(1500, true);
+    let world = World::new(600, true);
     let poul = world.train(&[("members", 1.into())]);
     let mut beside = PolicySet::builder();
     for (context, weight) in CONTEXTS {
@@ -204,7 +204,7 @@ fn a_normalised_rho_learns_too() {
 
 #[test]
 fn models_from_before_these_settings_load() {
-    let world = World::new(1500, false);
+    let world = World::new(600, false);
     let poul = world.train(&[("members", 1.into())]);
     let mut manifest = poul.manifest().unwrap();
     manifest.as_object_mut().unwrap().remove("geometry").unwrap();

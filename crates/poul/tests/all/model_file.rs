@@ -11,7 +11,7 @@ use poul::{Kind, Silent};
 use proptest::prelude::*;
 
 fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("golden").join(name)
 }
 
 fn roles() -> Roles {

@@ -84,6 +84,7 @@ fn members(of: &[&str]) -> Value {
             json!({ "model": { "members": 2, "hidden": [16], "outcome_hidden": [16] }, "training": training })
         }
         "s-learner" => json!({ "model": { "members": 1, "hidden": [16] }, "training": network }),
+        "ridge" => json!({ "training": { "folds": 2 } }),
         _ => json!({}),
     };
     let learners: serde_json::Map<String, Value> =
