@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
-use poul::assess::{AssessmentRequest, ValidAssessmentRequest, assess_columns, assess_model, fitted_roles};
 use poul::data::Roles;
 use poul::evaluate::Evaluation;
+use poul::evaluate::run::{
+    AssessmentRequest, ValidAssessmentRequest, assess_columns, assess_model, fitted_roles,
+};
 use poul::{Error, Result};
 use poul_report::ReportTarget;
 use pyo3::prelude::*;

@@ -3,10 +3,10 @@
 //! Each has a table to fit `ridge` on and one to evaluate for each seed, by `fit` and `assess_model`, as a user would. A policy
 //! fails where more than a tenth of the rows have no overlap with it: so does the check, which is left out to save its time.
 
-use poul::assess::{AssessmentRequest, assess_model, fitted_roles};
 use poul::data::{Design, Source};
 use poul::effect::Settings;
 use poul::evaluate::Evaluation;
+use poul::evaluate::run::{AssessmentRequest, assess_model, fitted_roles};
 use poul::model::Model;
 use poul::{Result, Seed, Silent};
 use rand::RngExt;

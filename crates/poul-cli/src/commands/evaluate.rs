@@ -8,8 +8,8 @@ mod specs;
 mod summary;
 mod verdicts;
 
-use poul::assess::{AssessmentRequest, assess_columns, assess_model, fitted_roles};
 use poul::data::{Roles, Source};
+use poul::evaluate::run::{AssessmentRequest, assess_columns, assess_model, fitted_roles};
 use poul::model::Model;
 use poul::{Error, Result, command_line};
 use poul_report::ReportTarget;

@@ -4,8 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::calibration::Bin;
-use super::cost_curve::CostPoint;
+use super::metric::Bin;
+use super::metric::CostPoint;
 use super::reasons::{AtomEffect, AverageEffect, PolicyPlace, Provenance, Validation, WhoGains};
 use super::verdict::Verdicts;
 

@@ -1,9 +1,9 @@
 //! Whether predicted effects have the size that is observed, within policies.
 
 use super::super::result::{Interval, PolicyResult};
-use super::super::simultaneous::sidak_quantile;
 use super::words::{ends, listed, number, within};
 use super::{Grade, Judgement, Outcome, PolicyJudgement, is_constant, is_thin};
+use crate::evaluate::sidak_quantile;
 
 pub(super) fn judge(outcome: &Outcome<'_>) -> Judgement {
     let n = outcome.results.len();

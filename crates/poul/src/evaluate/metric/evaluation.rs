@@ -11,9 +11,9 @@ use super::params::{CostPair, ValidParams};
 use super::ranked::{Ranked, Rows};
 use super::rate::rate_ranked;
 use super::reading::{Columns, Reading, Scalar, curve_place, read, top_share_place};
-use super::result::{CostResult, Evaluation, Metrics, PolicyResult, PooledResult, TopShare};
 use super::slope::calibration_slope;
 use super::{notes, table};
+use crate::evaluate::result::{CostResult, Evaluation, Metrics, PolicyResult, PooledResult, TopShare};
 pub use crate::nuisance::OutcomeColumn as Outcome;
 use crate::{Progress, Result, counted};
 

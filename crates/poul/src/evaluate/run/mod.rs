@@ -24,7 +24,7 @@
 //! | `valued` | rows on which rules that give policies are valued |
 //!
 //! [`evaluate`]: crate::evaluate
-//! [`validate`]: crate::validate
+//! [`trust`]: crate::evaluate::trust
 
 mod assigned;
 mod by_columns;

@@ -278,7 +278,7 @@ mod tests {
     use rand::RngExt;
 
     use super::*;
-    use crate::evaluate::reading::{Columns, Scalar, read};
+    use crate::evaluate::metric::reading::{Columns, Scalar, read};
     use crate::evaluate::{Params, Sample};
     use crate::{Seed, Silent};
 

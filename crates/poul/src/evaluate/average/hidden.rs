@@ -10,8 +10,8 @@
 //! Intervals are the bounds widened by the quantile times the standard error of the average: at Λ = 1 they are its own interval.
 
 use super::estimate::Ingredients;
-use super::evaluation::Effects;
-use super::reasons::{HiddenBound, HiddenConfounding};
+use crate::evaluate::metric::Effects;
+use crate::evaluate::reasons::{HiddenBound, HiddenConfounding};
 
 /// The factors for which bounds are listed.
 const LAMBDAS: [f64; 3] = [1.5, 2.0, 3.0];

@@ -2,7 +2,7 @@
 
 use super::params::ValidParams;
 use super::ranked::Ranked;
-use super::result::Metrics;
+use crate::evaluate::result::Metrics;
 
 /// One sentence for each reason.
 pub(super) fn of(metrics: &Metrics, ranked: &Ranked, params: &ValidParams) -> Vec<String> {

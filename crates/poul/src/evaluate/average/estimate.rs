@@ -12,10 +12,10 @@
 //! what an estimated π̂ adds: ĜᵀĤ⁻¹Ĝ for level and slope of the arm's logit, Ĝ being the derivative of the average and Ĥ the
 //! information of all rows of P. It is 0 to first order where μ̂ is right, and counts where it is not.
 
-use super::average_score::AverageScore;
-use super::evaluation::{Effects, Scored};
 use super::groups::Groups;
+use super::score::AverageScore;
 use super::units::{SumVariance, Units};
+use crate::evaluate::metric::{Effects, Scored};
 use crate::nuisance::CommonSupport;
 
 /// π is kept this far from 0 and 1 before its logit is taken.

@@ -7,11 +7,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::average::FEWEST_ARM_ROWS;
-use super::average_score::AverageScore;
-use super::evaluation::{Effects, Scored};
+use super::score::AverageScore;
 use super::simultaneous::max_t_quantile;
 use super::units::Units;
+use crate::evaluate::metric::FEWEST_ARM_ROWS;
+use crate::evaluate::metric::{Effects, Scored};
 use crate::nuisance::Propensity;
 use crate::stats::student_quantile;
 use crate::{Error, Result, Seed};

@@ -14,11 +14,11 @@
 
 use rayon::prelude::*;
 
-use super::average::FEWEST_ARM_ROWS;
 use super::bootstrap::{Bootstrap, Draws};
 use super::order::descending;
 use super::resample;
-use super::result::{AssignedPolicies, AssignedResult};
+use super::table::FEWEST_ARM_ROWS;
+use crate::evaluate::result::{AssignedPolicies, AssignedResult};
 use crate::{Error, Progress, Result};
 
 /// Fewer clusters than this, and intervals are too narrow.

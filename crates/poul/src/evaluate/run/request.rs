@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::effect_columns::EffectColumn;
 use crate::data::{Budget, Roles};
+use crate::evaluate::trust::{ValidValidationParams, ValidationParams};
 use crate::evaluate::{Bootstrap, CostPair, Params, ValidParams};
-use crate::validate::{ValidValidationParams, ValidationParams};
 use crate::{Error, Result, Seed};
 
 /// What to find out about predicted effects; [`check`](Self::check) makes it usable.

@@ -1,7 +1,7 @@
 //! The curve itself: lift and gain at evenly spaced shares of the ranking, for plotting.
 
 use super::ranked::{Rows, Totals};
-use super::result::CurvePoint;
+use crate::evaluate::result::CurvePoint;
 
 /// Lift(k) and G(k) = k·Lift(k) at `n_points` evenly spaced k from 0 to n, with the conventions of
 /// [`auuc`](super::auuc). Empty where an arm is empty or fewer than two points are asked for.

@@ -9,26 +9,24 @@
 
 use rayon::prelude::*;
 
-use super::average_score::AverageScore;
 use super::claim::{Averaged, Claim};
 use super::estimate::{Estimates, Ingredients};
-use super::evaluation::{Effects, Outcome, Scored};
 use super::groups::Groups;
-use super::params::ValidParams;
-use super::reasons::AverageEffect;
 use super::refinement::Refinement;
+use super::score::AverageScore;
 use super::simultaneous::{max_t_quantile, q_values, sidak_quantile};
-use super::table;
 use super::units::Units;
 use crate::data::{Design, RawColumn};
+use crate::evaluate::metric::ValidParams;
+use crate::evaluate::metric::table;
+use crate::evaluate::metric::{Effects, Outcome, Scored};
+use crate::evaluate::reasons::AverageEffect;
 use crate::net::RowSource;
 use crate::nuisance::{CommonSupport, Folds, Propensity};
 use crate::{Error, Result};
 
 /// What rows are grouped by where it is the predicted effect.
 pub const BY_PREDICTED_EFFECT: &str = "predicted effect";
-/// Rows of an arm below which an average has no standard error: its distribution is not normal, its variance unknown.
-pub const FEWEST_ARM_ROWS: usize = 30;
 /// Parts that the arms' ridges are cross-fitted in.
 const FOLDS: usize = 5;
 const COLUMN_QUANTILES: usize = 4;

@@ -8,30 +8,30 @@ use crate::data::{MISSING, RawCells, RawColumn, is_moment};
 
 /// Which group each row belongs to, and what the groups are called.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Groups {
+pub(in crate::evaluate) struct Groups {
     /// Group of each row.
-    pub(super) of_row: Vec<u16>,
+    pub(in crate::evaluate) of_row: Vec<u16>,
     /// Their names.
-    pub(super) labels: Vec<String>,
+    pub(in crate::evaluate) labels: Vec<String>,
     /// For numbers, the least value of every group but the first; the group of missing values is not among them.
-    pub(super) cuts: Vec<f64>,
+    pub(in crate::evaluate) cuts: Vec<f64>,
     /// The names of these values.
-    pub(super) cut_names: Vec<String>,
+    pub(in crate::evaluate) cut_names: Vec<String>,
     /// Whether the last group holds the missing values.
-    pub(super) has_missing: bool,
+    pub(in crate::evaluate) has_missing: bool,
     /// Whether the groups have an order: those of numbers and dates.
-    pub(super) ordered: bool,
+    pub(in crate::evaluate) ordered: bool,
 }
 
 impl Groups {
     /// All rows in one group.
-    pub(super) fn whole(n_rows: usize) -> Self {
+    pub(in crate::evaluate) fn whole(n_rows: usize) -> Self {
         let (of_row, labels) = (vec![0; n_rows], vec!["all rows".to_owned()]);
         Self { of_row, labels, cuts: Vec::new(), cut_names: Vec::new(), has_missing: false, ordered: false }
     }
 
     /// Quantiles of the predicted effect, the highest first: `1 of 10`, `2 of 10`, …
-    pub(super) fn of_effect(values: &[f64], weight: Option<&[f64]>, n_groups: usize) -> Self {
+    pub(in crate::evaluate) fn of_effect(values: &[f64], weight: Option<&[f64]>, n_groups: usize) -> Self {
         let cuts = quantile_cuts(values, weight, n_groups);
         let last = cuts.len();
         let of = |value: &f64| (last - cuts.partition_point(|cut| cut <= value)) as u16;
@@ -42,7 +42,7 @@ impl Groups {
 
     /// Quantiles of a number, or the `n_categories` commonest categories and `other`; missing values last. Dates, as such or
     /// as text, are in the order of time: each its own group where they are few, quantiles where they are many.
-    pub(super) fn of_column(
+    pub(in crate::evaluate) fn of_column(
         column: &RawColumn,
         weight: Option<&[f64]>,
         n_quantiles: usize,
@@ -66,7 +66,7 @@ impl Groups {
     }
 
     /// How many groups there are.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::evaluate) fn len(&self) -> usize {
         self.labels.len()
     }
 }

@@ -12,8 +12,8 @@
 //! A policy without predicted effects enters Σ_s π_s·τ̂_s by what its rows show: the difference of mean residuals y − m̂
 //! between its arm and the one compared with. With the right π this is about precision alone: E Γ does not depend on μ̂.
 
-use super::evaluation::{Effects, Outcome, Scored};
 use super::refinement::Refinement;
+use crate::evaluate::metric::{Effects, Outcome, Scored};
 use crate::nuisance::{CommonSupport, Propensity};
 use crate::{Error, Result};
 

@@ -1,11 +1,11 @@
 //! What may be said of an average: the number, its standard error, its interval and p-value, or why there is none.
 
-use super::average::FEWEST_ARM_ROWS;
 use super::estimate::{ArmSums, Ingredients, Sums, Variance};
-use super::evaluation::Effects;
 use super::hidden::hidden_confounding;
-use super::reasons::AverageEffect;
 use super::tails::Tails;
+use crate::evaluate::metric::Effects;
+use crate::evaluate::metric::FEWEST_ARM_ROWS;
+use crate::evaluate::reasons::AverageEffect;
 
 /// Fewer clusters than this are told, whatever the interval.
 const FEW_CLUSTERS: usize = 10;

@@ -4,9 +4,9 @@ use super::nuisances::Nuisances;
 use crate::data::{Design, Need, Roles, Source, Table};
 use crate::effect::{Asked, ExposedRows};
 use crate::evaluate::Evaluation;
+use crate::evaluate::trust::{SampleRows, Trial, ValidValidationParams, components, places, validate};
 use crate::model::Model;
 use crate::net::RowSource;
-use crate::validate::{SampleRows, Trial, ValidValidationParams, components, places, validate};
 use crate::{Kind, Progress, Result};
 
 /// What to find out.

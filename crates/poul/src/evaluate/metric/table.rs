@@ -4,8 +4,11 @@ use super::evaluation::Scored;
 use super::params::ValidParams;
 use crate::{Error, Kind, Result};
 
+/// Rows of an arm below which an average has no standard error: its distribution is not normal, its variance unknown.
+pub const FEWEST_ARM_ROWS: usize = 30;
+
 /// Everything that can be wrong with a table, except values in the rows of a comparison.
-pub(super) fn check(table: &Scored<'_>, params: &ValidParams) -> Result<()> {
+pub(in crate::evaluate) fn check(table: &Scored<'_>, params: &ValidParams) -> Result<()> {
     let n_rows = table.arm.len();
     let n_policies = table.policies.len();
     if n_rows > u32::MAX as usize {
@@ -70,7 +73,7 @@ pub(super) fn check(table: &Scored<'_>, params: &ValidParams) -> Result<()> {
 }
 
 /// The index of the outcome called `name`.
-pub(super) fn outcome_named(table: &Scored<'_>, name: &str) -> Result<usize> {
+pub(in crate::evaluate) fn outcome_named(table: &Scored<'_>, name: &str) -> Result<usize> {
     table.outcomes.iter().position(|outcome| outcome.name == name).ok_or_else(|| {
         let known = table.outcomes.iter().map(|outcome| outcome.name);
         Error::unknown(Kind::Usage, "outcome", name, "outcomes", known)

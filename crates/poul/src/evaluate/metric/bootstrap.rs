@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::ranked::{Ranked, Rows};
 use super::resample;
-use super::result::Interval;
+use crate::evaluate::result::Interval;
 use crate::stats::quantile;
 use crate::{Error, Progress, Result, Rng, Seed};
 
