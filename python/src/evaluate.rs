@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use poul::data::Roles;
-use poul::evaluate::Evaluation;
 use poul::evaluate::run::{
     AssessmentRequest, ValidAssessmentRequest, assess_columns, assess_model, fitted_roles,
 };
+use poul::evaluate::{Evaluation, Metric};
 use poul::{Error, Result};
 use poul_report::ReportTarget;
 use pyo3::prelude::*;
@@ -96,6 +96,23 @@ fn laid_over(roles: &Roles, others: &Map<String, Value>) -> Result<Roles> {
     }
     merged.extend(others.clone());
     serde_json::from_value(Value::Object(merged)).map_err(failed)
+}
+
+/// JSON of the metrics of two arms, in the order of an evaluation: their keys, and how tables show them.
+#[pyfunction]
+pub(crate) fn metrics() -> String {
+    let described = Metric::ARMS.iter().map(|metric| {
+        let own = metric.definition();
+        serde_json::json!({
+            "name": own.name,
+            "title": own.title,
+            "needs_truth": own.needs_truth,
+            "is_shown": own.evaluated.is_some(),
+            "with_interval": own.evaluated.is_some_and(|shown| shown.interval),
+            "is_compared": own.compared.is_some(),
+        })
+    });
+    Value::Array(described.collect()).to_string()
 }
 
 /// The text that `poul evaluate --json` writes.

@@ -45,13 +45,13 @@ pub use average::{
 };
 pub(crate) use average::{max_t_quantile, sidak_quantile};
 pub use metric::{
-    AssignedReading, AssignedRows, Ate, Bin, Bootstrap, Calibration, CostCurve, CostPair, CostPoint, Draws,
-    Effects, FEWEST_ARM_ROWS, Metric, Outcome, Params, Ranked, Rate, Readings, Rows, Sample, Scored, Slope,
-    Strategy, Totals, ValidParams, arms_are_thin, assigned, ate, ate_error, auuc, auuc_causalml,
-    auuc_causalml_unnormalised, calibration, calibration_slope, constant_effect, cost_curve, dr_scores,
-    dr_scores_randomized, evaluate, gain_curve, normalised_pehe, pehe, qini, qini_auc_sklift, qini_causalml,
-    qini_causalml_unnormalised, r_loss, r_score, random_auuc, rate, rate_autoc, rate_qini, readings,
-    uplift_at_k, uplift_auc_sklift,
+    About, AssignedReading, AssignedRows, Ate, Better, Bin, Bootstrap, Calibration, CostCurve, CostPair,
+    CostPoint, Definition, Draws, Effects, FEWEST_ARM_ROWS, Metric, Metrics, Number, Numbers, Outcome,
+    Params, Ranked, Rate, Readings, Rows, Sample, Scored, Shown, Slope, Strategy, Totals, ValidParams,
+    arms_are_thin, assigned, ate, ate_error, auuc, auuc_causalml, auuc_causalml_unnormalised, calibration,
+    calibration_slope, constant_effect, cost_curve, dr_scores, dr_scores_randomized, evaluate, gain_curve,
+    normalised_pehe, pehe, qini, qini_auc_sklift, qini_causalml, qini_causalml_unnormalised, r_loss, r_score,
+    random_auuc, rate, rate_autoc, rate_qini, readings, uplift_at_k, uplift_auc_sklift,
 };
 pub use reasons::{
     AtomEffect, AverageEffect, Balance, CheckResult, FeatureEffect, FeatureGroup, HiddenBound,
@@ -59,7 +59,7 @@ pub use reasons::{
     Sensitivity, TrainingPoint, TreeNode, Validation, Verdict, WhoGains,
 };
 pub use result::{
-    AssignedPolicies, AssignedResult, CostResult, CurvePoint, Evaluation, Interval, Metrics, PolicyResult,
+    AssignedPolicies, AssignedResult, CostResult, CurvePoint, Evaluation, Interval, PolicyResult,
     PooledResult, TopShare,
 };
 pub use verdict::{Grade, Judgement, OutcomeVerdict, PolicyJudgement, Verdicts, verdicts};

@@ -1,6 +1,46 @@
 //! The paper's AUUC (appendix "Evaluation Metrics") and the Qini area, both free of the order of tied rows.
 
+use super::definition::{About, Better, Definition, Shown};
 use super::ranked::{Rows, Totals};
+use super::registry::Metric;
+
+pub(super) const AUUC: Definition = Definition {
+    evaluated: Shown::INTERVAL,
+    reported: Shown::INTERVAL,
+    compared: Shown::ALL,
+    in_comparisons: true,
+    notes: |told| {
+        let is_missing = [Metric::Auuc, Metric::Qini].iter().any(|own| told.metrics[*own].value.is_none());
+        let note = "auuc, qini: the average effect is zero, so that gains have no scale";
+        is_missing.then(|| note.to_owned()).into_iter().collect()
+    },
+    ..Definition::new("auuc", "AUUC", About::Ranking, |pass| pass.gain.auuc(&pass.totals))
+};
+
+pub(super) const RANDOM_AUUC: Definition = Definition {
+    better: Better::Neither,
+    has_interval: false,
+    notes: |told| {
+        let is_negative = told.metrics[Metric::RandomAuuc].value.is_some_and(|random| random < 0.0);
+        let note = "the average effect is negative: a random ranking has auuc -0.5";
+        is_negative.then(|| note.to_owned()).into_iter().collect()
+    },
+    ..Definition::new("random_auuc", "random AUUC", About::Ranking, |pass| random_area(&pass.totals))
+};
+
+pub(super) const QINI: Definition = Definition {
+    evaluated: Shown::VALUE,
+    reported: Shown::VALUE,
+    compared: Shown::VALUE,
+    in_comparisons: true,
+    notes: |told| {
+        let may_be_zero = |[low, high]: [f64; 2]| low <= 0.0 && high >= 0.0;
+        let is_uncertain = told.metrics[Metric::Ate].interval.is_some_and(may_be_zero);
+        let note = "the average effect may be zero: auuc, qini and mape divide by it and are unstable";
+        is_uncertain.then(|| note.to_owned()).into_iter().collect()
+    },
+    ..Definition::new("qini", "Qini", About::Ranking, |pass| pass.qini.qini(&pass.totals))
+};
 
 /// The paper's normalised AUUC: the mean over k = 1…n of G(k)/|G(n)|, G(k) = k·Lift(k).
 ///
@@ -19,7 +59,11 @@ pub fn auuc<'a>(rows: impl Into<Rows<'a>>) -> Option<f64> {
 
 /// The AUUC of a random ranking: 0.5, or −0.5 where the average effect is negative. `None` where it is zero.
 pub fn random_auuc<'a>(rows: impl Into<Rows<'a>>) -> Option<f64> {
-    let lift = rows.into().totals().lift()?;
+    random_area(&rows.into().totals())
+}
+
+fn random_area(totals: &Totals) -> Option<f64> {
+    let lift = totals.lift()?;
     (lift != 0.0).then_some(0.5_f64.copysign(lift))
 }
 

@@ -15,11 +15,19 @@
 use rayon::prelude::*;
 
 use super::bootstrap::{Bootstrap, Draws};
+use super::definition::{About, Better, Definition};
 use super::order::descending;
 use super::resample;
 use super::table::FEWEST_ARM_ROWS;
 use crate::evaluate::result::{AssignedPolicies, AssignedResult};
 use crate::{Error, Progress, Result};
+
+/// Not of two arms: see [`assigned`].
+pub(super) const SLOPE: Definition =
+    Definition { better: Better::Neither, ..Definition::new("slope", "slope", About::Sizes, |_| None) };
+
+/// Not of two arms: see [`assigned`].
+pub(super) const RANK_GAIN: Definition = Definition::new("rank_gain", "rank gain", About::Ranking, |_| None);
 
 /// Fewer clusters than this, and intervals are too narrow.
 const FEW_UNITS: usize = 10;

@@ -1,6 +1,23 @@
 //! The average effect as a difference in means, with row and cluster-robust standard errors.
 
+use super::definition::{About, Better, Definition, Shown};
 use super::ranked::{Ranked, Rows};
+
+pub(super) const ATE: Definition = Definition {
+    better: Better::Neither,
+    evaluated: Shown::INTERVAL,
+    se: Some(|whole| ate(whole.ranked)?.shown_se(whole.ranked)),
+    ..Definition::new("ate", "effect", About::Average, |pass| pass.totals.lift())
+};
+
+pub(super) const ATE_PREDICTED: Definition = Definition {
+    better: Better::Neither,
+    evaluated: Shown::VALUE,
+    has_interval: false,
+    ..Definition::new("ate_predicted", "predicted", About::Average, |pass| {
+        (pass.totals.k() > 0.0).then(|| pass.score_sum / pass.totals.k())
+    })
+};
 
 /// The difference of the arms' mean outcomes.
 #[derive(Clone, Copy, Debug, PartialEq)]

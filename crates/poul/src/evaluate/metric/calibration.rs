@@ -2,7 +2,46 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::definition::{About, Beside, Better, Definition, Shown};
 use super::ranked::{Rows, Totals};
+use super::registry::Metric;
+
+pub(super) const MAPE: Definition = Definition {
+    better: Better::Less,
+    evaluated: Shown::VALUE,
+    reported: Shown::VALUE,
+    compared: Shown::VALUE,
+    in_comparisons: true,
+    is_quotient: true,
+    beside: Some(Beside::FlaggedBins),
+    notes: |told| {
+        let (bins, n_bins) = (&told.metrics.calibration, told.params.bins);
+        let n_empty = bins.iter().filter(|bin| bin.observed.is_none()).count();
+        let n_flagged = told.metrics.mape_flagged_bins;
+        let mut notes = Vec::new();
+        if n_empty > 0 {
+            notes.push(format!("mape, wmape: {n_empty} of {n_bins} bins lack an arm and are left out"));
+        }
+        if told.metrics[Metric::Mape].value.is_none() && n_empty < bins.len() {
+            notes.push("mape: an observed effect is exactly zero".to_owned());
+        }
+        if n_flagged > 0 {
+            let why = "the observed effect is smaller than its standard error";
+            notes.push(format!("mape: in {n_flagged} of {n_bins} bins {why}"));
+        }
+        notes
+    },
+    ..Definition::new("mape", "MAPE", About::Sizes, |pass| pass.relative_errors.0)
+};
+
+pub(super) const WMAPE: Definition = Definition {
+    better: Better::Less,
+    reported: Shown::VALUE,
+    compared: Shown::VALUE,
+    in_comparisons: true,
+    is_quotient: true,
+    ..Definition::new("wmape", "wMAPE", About::Sizes, |pass| pass.relative_errors.1)
+};
 
 /// Predicted and observed effects by bin, and how far apart they are.
 #[derive(Clone, Debug, PartialEq)]

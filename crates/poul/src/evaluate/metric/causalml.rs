@@ -3,7 +3,18 @@
 //! causalml knows no weights. Here a row of weight w is one step of length w, and the mean over the points 0…n
 //! becomes a weighted mean over W + 1; unit weights give causalml's value.
 
+use super::definition::{About, Definition};
 use super::ranked::{Row, Rows, Totals};
+
+pub(super) const AUUC_CAUSALML: Definition =
+    Definition::new("auuc_causalml", "AUUC (causalml)", About::Ranking, |pass| {
+        pass.gain_sum.auuc(&pass.totals)
+    });
+
+pub(super) const QINI_CAUSALML: Definition =
+    Definition::new("qini_causalml", "Qini (causalml)", About::Ranking, |pass| {
+        pass.qini_sum.qini(&pass.totals)
+    });
 
 /// `auuc_score(normalize=True)`. `None` where the average effect is zero.
 pub fn auuc_causalml<'a>(rows: impl Into<Rows<'a>>) -> Option<f64> {

@@ -278,7 +278,8 @@ mod tests {
     use rand::RngExt;
 
     use super::*;
-    use crate::evaluate::metric::reading::{Columns, Scalar, read};
+    use crate::evaluate::Metric;
+    use crate::evaluate::metric::reading::{Columns, read};
     use crate::evaluate::{Params, Sample};
     use crate::{Seed, Silent};
 
@@ -332,16 +333,16 @@ mod tests {
         };
         let coarse = coarse.draw(&bootstrap, &Silent, measure, &whole.0).unwrap();
         for scalar in [
-            Scalar::Ate,
-            Scalar::AtePredicted,
-            Scalar::Auuc,
-            Scalar::Qini,
-            Scalar::QiniCausalml,
-            Scalar::Slope,
-            Scalar::RateAutoc,
-            Scalar::RateQini,
-            Scalar::RLoss,
-            Scalar::RScore,
+            Metric::Ate,
+            Metric::AtePredicted,
+            Metric::Auuc,
+            Metric::Qini,
+            Metric::QiniCausalml,
+            Metric::CalibrationSlope,
+            Metric::RateAutoc,
+            Metric::RateQini,
+            Metric::RLoss,
+            Metric::RScore,
         ] {
             let place = scalar as usize;
             let spread = exact.standard_deviation(place).unwrap();

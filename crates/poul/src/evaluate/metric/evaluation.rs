@@ -1,19 +1,20 @@
 //! Every metric, for every outcome and policy, with intervals: the table in, an [`Evaluation`] out.
 
-use super::ate::ate;
 use super::bootstrap::Draws;
 use super::calibration::calibration;
 use super::coarse::{self, Coarse, Drawn};
 use super::cost_curve::cost_curve_ranked;
+use super::definition::Whole;
 use super::gain_curve::gain_curve;
+use super::metrics::{Metrics, Number};
 use super::pair::{ArmSizes, Pair};
 use super::params::{CostPair, ValidParams};
 use super::ranked::{Ranked, Rows};
 use super::rate::rate_ranked;
-use super::reading::{Columns, Reading, Scalar, curve_place, read, top_share_place};
-use super::slope::calibration_slope;
+use super::reading::{Columns, Reading, curve_place, read, top_share_place};
+use super::registry::Metric;
 use super::{notes, table};
-use crate::evaluate::result::{CostResult, Evaluation, Metrics, PolicyResult, PooledResult, TopShare};
+use crate::evaluate::result::{CostResult, Evaluation, PolicyResult, PooledResult, TopShare};
 pub use crate::nuisance::OutcomeColumn as Outcome;
 use crate::{Progress, Result, counted};
 
@@ -166,65 +167,28 @@ fn measure(pair: &Pair, params: &ValidParams, progress: &dyn Progress) -> Result
     let reading = read(ranked.rows(), &columns, params);
     let draws = draws(&ranked, &columns, &reading, params, progress)?;
     let rate = rate_ranked(&ranked, &columns.dr_score, &params.bootstrap, progress)?;
-    let ate = ate(&ranked);
-    let slope = calibration_slope(&ranked);
+    let whole = Whole { ranked: &ranked, rate };
     let bins = calibration(&ranked, params.bins).bins;
 
-    let value = |scalar: Scalar| reading.scalar(scalar);
-    let place_interval =
+    let interval =
         |place: usize| reading.at(place).and_then(|_| draws.interval(place, params.bootstrap.level));
-    let interval = |scalar: Scalar| place_interval(scalar as usize);
     let n_treated = sample.treated().iter().filter(|treated| **treated).count();
     let mut metrics = Metrics {
         n_treated,
         n_control: sample.n_rows() - n_treated,
-        ate: value(Scalar::Ate),
-        ate_se: ate.and_then(|ate| ate.shown_se(&ranked)),
-        ate_interval: interval(Scalar::Ate),
-        ate_predicted: value(Scalar::AtePredicted),
-        auuc: value(Scalar::Auuc),
-        auuc_interval: interval(Scalar::Auuc),
-        random_auuc: ate.filter(|ate| ate.value != 0.0).map(|ate| 0.5_f64.copysign(ate.value)),
-        qini: value(Scalar::Qini),
-        qini_interval: interval(Scalar::Qini),
-        auuc_causalml: value(Scalar::AuucCausalml),
-        auuc_causalml_interval: interval(Scalar::AuucCausalml),
-        qini_causalml: value(Scalar::QiniCausalml),
-        qini_causalml_interval: interval(Scalar::QiniCausalml),
-        uplift_auc_sklift: value(Scalar::UpliftAucSklift),
-        uplift_auc_sklift_interval: interval(Scalar::UpliftAucSklift),
-        qini_auc_sklift: value(Scalar::QiniAucSklift),
-        qini_auc_sklift_interval: interval(Scalar::QiniAucSklift),
-        uplift_at_k: Vec::new(),
-        rate_autoc: value(Scalar::RateAutoc),
-        rate_autoc_se: rate.and_then(|rate| rate.autoc_se),
-        rate_autoc_interval: interval(Scalar::RateAutoc),
-        rate_qini: value(Scalar::RateQini),
-        rate_qini_se: rate.and_then(|rate| rate.qini_se),
-        rate_qini_interval: interval(Scalar::RateQini),
-        mape: value(Scalar::Mape),
-        mape_interval: interval(Scalar::Mape),
         mape_flagged_bins: bins.iter().filter(|bin| bin.flagged).count(),
-        wmape: value(Scalar::Wmape),
-        wmape_interval: interval(Scalar::Wmape),
-        calibration_slope: slope.map(|slope| slope.value),
-        calibration_slope_se: slope.and_then(|slope| slope.se),
-        calibration_slope_interval: interval(Scalar::Slope),
         calibration: bins,
-        r_loss: value(Scalar::RLoss),
-        r_loss_interval: interval(Scalar::RLoss),
-        r_score: value(Scalar::RScore),
-        r_score_interval: interval(Scalar::RScore),
-        ate_true: value(Scalar::AteTrue),
-        pehe: value(Scalar::Pehe),
-        pehe_interval: interval(Scalar::Pehe),
-        normalised_pehe: value(Scalar::NormalisedPehe),
-        normalised_pehe_interval: interval(Scalar::NormalisedPehe),
-        ate_error: value(Scalar::AteError),
-        ate_error_interval: interval(Scalar::AteError),
         curve: gain_curve(&ranked, params.curve_points),
-        notes: Vec::new(),
+        ..Metrics::default()
     };
+    for metric in Metric::ARMS {
+        let own = metric.definition();
+        metrics[*metric] = Number {
+            value: reading.value(*metric),
+            se: own.se.and_then(|se| se(&whole)),
+            interval: if own.has_interval { interval(*metric as usize) } else { None },
+        };
+    }
     metrics.uplift_at_k = params
         .top_shares
         .iter()
@@ -232,14 +196,14 @@ fn measure(pair: &Pair, params: &ValidParams, progress: &dyn Progress) -> Result
         .map(|(index, share)| TopShare {
             share: *share,
             overall: reading.at(top_share_place(index)),
-            overall_interval: place_interval(top_share_place(index)),
+            overall_interval: interval(top_share_place(index)),
             by_group: reading.at(top_share_place(index) + 1),
-            by_group_interval: place_interval(top_share_place(index) + 1),
+            by_group_interval: interval(top_share_place(index) + 1),
         })
         .collect();
     let n = ranked.rows().totals().k();
     for (index, point) in metrics.curve.iter_mut().enumerate() {
-        point.gain_interval = place_interval(curve_place(params, index)).map(|band| band.map(|end| end * n));
+        point.gain_interval = interval(curve_place(params, index)).map(|band| band.map(|end| end * n));
     }
     metrics.notes = notes::of(&metrics, &ranked, params);
     Ok(metrics)
@@ -269,7 +233,8 @@ fn draws(
     };
     // The relative errors of bins are quotients by what may be next to nothing: no difference can be taken off them.
     let mut whole = reading.0.clone();
-    [Scalar::Mape, Scalar::Wmape].iter().for_each(|scalar| whole[*scalar as usize] = f64::NAN);
+    let quotients = Metric::ARMS.iter().filter(|metric| metric.definition().is_quotient);
+    quotients.for_each(|metric| whole[*metric as usize] = f64::NAN);
     coarse.draw(&params.bootstrap, progress, measure, &whole)
 }
 

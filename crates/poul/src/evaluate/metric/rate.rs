@@ -6,8 +6,19 @@
 
 use super::bootstrap::Bootstrap;
 use super::coarse::{self, Coarse, Drawn};
+use super::definition::{About, Definition};
 use super::ranked::{Ranked, Rows};
 use crate::{Error, Progress, Result};
+
+pub(super) const RATE_AUTOC: Definition = Definition {
+    se: Some(|whole| whole.rate.and_then(|rate| rate.autoc_se)),
+    ..Definition::new("rate_autoc", "RATE (AUTOC)", About::Ranking, |pass| pass.rate.map(|(autoc, _)| autoc))
+};
+
+pub(super) const RATE_QINI: Definition = Definition {
+    se: Some(|whole| whole.rate.and_then(|rate| rate.qini_se)),
+    ..Definition::new("rate_qini", "RATE (Qini)", About::Ranking, |pass| pass.rate.map(|(_, qini)| qini))
+};
 
 /// AUTOC: the mean of TOC. `dr_scores` are in the sample's row order.
 pub fn rate_autoc<'a>(rows: impl Into<Rows<'a>>, dr_scores: &[f64]) -> Option<f64> {

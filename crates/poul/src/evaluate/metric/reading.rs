@@ -7,6 +7,7 @@ use super::gain_curve::CurveSampler;
 use super::params::ValidParams;
 use super::ranked::{Rows, Totals};
 use super::rate::rate_sums;
+use super::registry::Metric;
 use super::residual::ResidualSums;
 use super::sklift::{self, CurveArea};
 use super::slope::SlopeSums;
@@ -23,38 +24,34 @@ pub(super) struct Columns {
     pub(super) residual_variance: Option<Vec<f64>>,
 }
 
-/// The place of each scalar metric in a reading.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Scalar {
-    Ate,
-    AtePredicted,
-    Auuc,
-    Qini,
-    AuucCausalml,
-    QiniCausalml,
-    UpliftAucSklift,
-    QiniAucSklift,
-    Mape,
-    Wmape,
-    Slope,
-    RateAutoc,
-    RateQini,
-    RLoss,
-    RScore,
-    AteTrue,
-    Pehe,
-    NormalisedPehe,
-    AteError,
+/// Rows with the sums that metrics share, so that each pass over them is made once. A metric that needs others makes a pass of
+/// its own over `rows`.
+pub(super) struct Pass<'a> {
+    pub(super) rows: Rows<'a>,
+    pub(super) totals: Totals,
+    pub(super) params: &'a ValidParams,
+    pub(super) gain: GainArea,
+    pub(super) qini: QiniArea,
+    /// The areas of scikit-uplift's two curves, where outcomes are 0 and 1.
+    pub(super) binary: Option<[CurveArea; 2]>,
+    pub(super) gain_sum: GainSum,
+    pub(super) qini_sum: QiniSum,
+    pub(super) slope: SlopeSums,
+    pub(super) residual: ResidualSums,
+    pub(super) score_sum: f64,
+    pub(super) truth: Option<TruthSums>,
+    /// MAPE and weighted MAPE.
+    pub(super) relative_errors: (Option<f64>, Option<f64>),
+    /// AUTOC and QINI.
+    pub(super) rate: Option<(f64, f64)>,
 }
 
-const N_SCALARS: usize = Scalar::AteError as usize + 1;
-
-/// One value for each metric, NaN where undefined: scalars, then two for each top share, then the curve.
+/// One value for each metric of two arms, NaN where undefined; then two for each top share, then the curve.
 pub(super) struct Reading(pub(super) Vec<f64>);
 
 impl Reading {
-    pub(super) fn scalar(&self, scalar: Scalar) -> Option<f64> {
-        self.at(scalar as usize)
+    pub(super) fn value(&self, metric: Metric) -> Option<f64> {
+        self.at(metric as usize)
     }
 
     pub(super) fn at(&self, place: usize) -> Option<f64> {
@@ -64,12 +61,12 @@ impl Reading {
 
 /// Place of the overall effect in the top share number `share`; the effect by group follows it.
 pub(super) fn top_share_place(share: usize) -> usize {
-    N_SCALARS + 2 * share
+    Metric::ARMS.len() + 2 * share
 }
 
 /// Place of a point of the curve, which holds gain over rows: G(k)/n.
 pub(super) fn curve_place(params: &ValidParams, point: usize) -> usize {
-    N_SCALARS + 2 * params.top_shares.len() + point
+    top_share_place(params.top_shares.len()) + point
 }
 
 /// Computes every metric in a few passes over the rows.
@@ -77,25 +74,37 @@ pub(super) fn read(rows: Rows<'_>, columns: &Columns, params: &ValidParams) -> R
     let totals = rows.totals();
     let mut values = vec![f64::NAN; curve_place(params, params.curve_points)];
     let mut set = |place: usize, value: Option<f64>| values[place] = value.unwrap_or(f64::NAN);
-    set(Scalar::Ate as usize, totals.lift());
-    read_cuts(rows, &totals, params, &mut set);
-    read_rows(rows, &totals, columns, &mut set);
-    let (mape, wmape) = relative_errors(rows, &totals, params.bins);
-    set(Scalar::Mape as usize, mape);
-    set(Scalar::Wmape as usize, wmape);
-    let (autoc, qini) = rate_sums(rows, &columns.dr_score).unzip();
-    set(Scalar::RateAutoc as usize, autoc);
-    set(Scalar::RateQini as usize, qini);
+    let (gain, qini, binary) = read_cuts(rows, &totals, params, &mut set);
+    let mut pass = Pass {
+        rows,
+        totals,
+        params,
+        gain,
+        qini,
+        binary,
+        gain_sum: GainSum::default(),
+        qini_sum: QiniSum::default(),
+        slope: SlopeSums::around(rows),
+        residual: ResidualSums::default(),
+        score_sum: 0.0,
+        truth: None,
+        relative_errors: relative_errors(rows, &totals, params.bins),
+        rate: rate_sums(rows, &columns.dr_score),
+    };
+    read_rows(&mut pass, columns);
+    for metric in Metric::ARMS {
+        set(*metric as usize, (metric.definition().read)(&pass));
+    }
     Reading(values)
 }
 
-/// Metrics that change only at distinct scores.
+/// What changes only at distinct scores: the curve and the top shares are set, areas handed on.
 fn read_cuts(
     rows: Rows<'_>,
     totals: &Totals,
     params: &ValidParams,
     set: &mut impl FnMut(usize, Option<f64>),
-) {
+) -> (GainArea, QiniArea, Option<[CurveArea; 2]>) {
     let (mut gain, mut qini) = (GainArea::default(), QiniArea::default());
     let mut curve = CurveSampler::new(totals, params.curve_points);
     rows.for_each_cut(|before, after| {
@@ -103,21 +112,18 @@ fn read_cuts(
         qini.add(before, after);
         curve.add(before, after);
     });
-    set(Scalar::Auuc as usize, gain.auuc(totals));
-    set(Scalar::Qini as usize, qini.qini(totals));
     for (point, gain) in curve.gains().iter().enumerate() {
         set(curve_place(params, point), Some(gain / totals.k()));
     }
 
-    if rows.ranked.is_binary() {
+    let binary = rows.ranked.is_binary().then(|| {
         let (mut uplift, mut qini) = (CurveArea::default(), CurveArea::default());
         rows.for_each_cut(|before, after| {
             uplift.add(before, after, sklift::uplift);
             qini.add(before, after, sklift::qini);
         });
-        set(Scalar::UpliftAucSklift as usize, sklift::uplift_auc(rows, &uplift, totals));
-        set(Scalar::QiniAucSklift as usize, sklift::qini_auc(rows, &qini, totals, params.negative_effect));
-    }
+        [uplift, qini]
+    });
 
     let mut tops: Vec<TopSums> =
         params.top_shares.iter().filter_map(|share| TopSums::new(rows, totals, *share)).collect();
@@ -126,16 +132,17 @@ fn read_cuts(
         set(top_share_place(share), top.overall());
         set(top_share_place(share) + 1, top.by_group());
     }
+    (gain, qini, binary)
 }
 
-/// Metrics that are sums over rows.
-fn read_rows(rows: Rows<'_>, totals: &Totals, columns: &Columns, set: &mut impl FnMut(usize, Option<f64>)) {
+/// Sums over rows.
+fn read_rows(pass: &mut Pass<'_>, columns: &Columns) {
     let (mut gain, mut qini) = (GainSum::default(), QiniSum::default());
-    let mut slope = SlopeSums::around(rows);
+    let mut slope = SlopeSums::around(pass.rows);
     let mut residual = ResidualSums::default();
     let mut score_sum = 0.0;
     let mut top = Totals::default();
-    rows.for_each(|row| {
+    pass.rows.for_each(|row| {
         top.add(row);
         gain.add(row, &top);
         qini.add(row, &top);
@@ -146,19 +153,12 @@ fn read_rows(rows: Rows<'_>, totals: &Totals, columns: &Columns, set: &mut impl 
         }
         score_sum += row.mass * row.score;
     });
-    set(Scalar::AtePredicted as usize, (totals.k() > 0.0).then(|| score_sum / totals.k()));
-    set(Scalar::AuucCausalml as usize, gain.auuc(totals));
-    set(Scalar::QiniCausalml as usize, qini.qini(totals));
-    set(Scalar::Slope as usize, slope.slope());
-    set(Scalar::RLoss as usize, residual.r_loss());
-    set(Scalar::RScore as usize, residual.r_score());
+    (pass.gain_sum, pass.qini_sum) = (gain, qini);
+    (pass.slope, pass.residual, pass.score_sum) = (slope, residual, score_sum);
 
-    if let Some(truth) = &columns.truth {
+    pass.truth = columns.truth.as_ref().map(|truth| {
         let mut sums = TruthSums::new(truth);
-        rows.for_each(|row| sums.add(row.mass, row.score, truth[row.index]));
-        set(Scalar::AteTrue as usize, sums.true_mean());
-        set(Scalar::Pehe as usize, sums.pehe());
-        set(Scalar::NormalisedPehe as usize, sums.normalised_pehe());
-        set(Scalar::AteError as usize, sums.ate_error());
-    }
+        pass.rows.for_each(|row| sums.add(row.mass, row.score, truth[row.index]));
+        sums
+    });
 }

@@ -7,60 +7,10 @@ use super::evaluation::{Effects, Scored, stacked};
 use super::pair::{ArmSizes, Pair};
 use super::params::ValidParams;
 use super::ranked::Ranked;
-use super::reading::{Reading, Scalar, read};
+use super::reading::{Reading, read};
+use super::registry::Metric;
 use super::table;
 use crate::{Progress, Result};
-
-/// A metric that rankings are compared by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Metric {
-    /// The paper's AUUC.
-    Auuc,
-    /// Normalised Qini area.
-    Qini,
-    /// The paper's MAPE over bins.
-    Mape,
-    /// Σ|τ̂ − τ| / Σ|τ| over bins.
-    Wmape,
-    /// Root mean squared error against the truth.
-    Pehe,
-    /// The same over the standard deviation of the truth.
-    NormalisedPehe,
-    /// Share of what the outcome model leaves that each row's own policy explains.
-    RScore,
-    /// Calibration slope of each row's own policy: 1 where sizes are right.
-    Slope,
-    /// How much more outcome the row has whose own policy is ranked higher.
-    RankGain,
-}
-
-impl Metric {
-    /// Every metric of two arms, in the order of [`Readings`].
-    pub const ALL: [Self; 6] =
-        [Self::Auuc, Self::Qini, Self::Mape, Self::Wmape, Self::Pehe, Self::NormalisedPehe];
-
-    /// The metrics of [`assigned`](super::assigned()), in its order.
-    pub const ASSIGNED: [Self; 3] = [Self::RScore, Self::Slope, Self::RankGain];
-
-    /// Whether more of it is better. Of a slope neither more nor less is: 1 is.
-    pub fn rises(self) -> bool {
-        matches!(self, Self::Auuc | Self::Qini | Self::RScore | Self::RankGain)
-    }
-
-    /// Where a comparison of two arms reads it.
-    fn scalar(self) -> Option<Scalar> {
-        Some(match self {
-            Self::Auuc => Scalar::Auuc,
-            Self::Qini => Scalar::Qini,
-            Self::Mape => Scalar::Mape,
-            Self::Wmape => Scalar::Wmape,
-            Self::Pehe => Scalar::Pehe,
-            Self::NormalisedPehe => Scalar::NormalisedPehe,
-            Self::RScore | Self::Slope | Self::RankGain => return None,
-        })
-    }
-}
 
 /// The metrics of one comparison; `None` where one is not defined.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -75,9 +25,9 @@ pub struct Readings {
     pub n_control: usize,
     /// Observed average effect.
     pub ate: Option<f64>,
-    /// By [`Metric::ALL`].
+    /// By [`Metric::compared`].
     pub values: Vec<Option<f64>>,
-    /// For each draw, by [`Metric::ALL`].
+    /// For each draw, by [`Metric::compared`].
     pub draws: Vec<Vec<Option<f64>>>,
     /// Why numbers are missing.
     pub note: Option<String>,
@@ -110,7 +60,7 @@ pub fn readings(table: &Scored<'_>, params: &ValidParams, progress: &dyn Progres
                 n_treated: sizes.n_rows[1],
                 n_control: sizes.n_rows[0],
                 ate: None,
-                values: vec![None; Metric::ALL.len()],
+                values: vec![None; Metric::compared().count()],
                 draws: Vec::new(),
                 note: Some(note),
             });
@@ -137,9 +87,11 @@ fn measured(
     let ranked = Ranked::new(&sample);
     let columns = pair.columns(&ranked);
     let reading = read(ranked.rows(), &columns, params);
-    let chosen = |reading: &Reading| Metric::ALL.map(|metric| reading.scalar(metric.scalar()?));
+    let chosen = |reading: &Reading| -> Vec<Option<f64>> {
+        Metric::compared().map(|metric| reading.value(metric)).collect()
+    };
     let draws = params.bootstrap.draw(&ranked, progress, |rows| {
-        chosen(&read(rows, &columns, params)).map(|value| value.unwrap_or(f64::NAN)).to_vec()
+        chosen(&read(rows, &columns, params)).into_iter().map(|value| value.unwrap_or(f64::NAN)).collect()
     })?;
     let defined = |draw: &Vec<f64>| draw.iter().map(|value| value.is_finite().then_some(*value)).collect();
     Ok(Readings {
@@ -147,8 +99,8 @@ fn measured(
         policy,
         n_treated,
         n_control,
-        ate: reading.scalar(Scalar::Ate),
-        values: chosen(&reading).to_vec(),
+        ate: reading.value(Metric::Ate),
+        values: chosen(&reading),
         draws: draws.values().iter().map(defined).collect(),
         note: None,
     })

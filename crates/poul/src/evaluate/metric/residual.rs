@@ -1,5 +1,15 @@
 //! The R-loss, the method's validation objective: mean (Y − m(X) − g(X)ᵀ(h(T) − e_h(X)))², and its score.
 
+use super::definition::{About, Better, Definition};
+
+pub(super) const R_LOSS: Definition = Definition {
+    better: Better::Less,
+    ..Definition::new("r_loss", "R-loss", About::Sizes, |pass| pass.residual.r_loss())
+};
+
+pub(super) const R_SCORE: Definition =
+    Definition::new("r_score", "R-score", About::Sizes, |pass| pass.residual.r_score());
+
 /// Weighted mean squared difference between the residual outcome Y − m̂(X) and the predicted centred effect.
 ///
 /// For two arms the centred effect is (W − e)·τ̂. `None` where lengths differ or the weights sum to zero.

@@ -1,7 +1,33 @@
 //! Uplift AUC and Qini AUC exactly as scikit-uplift 0.5 computes them: curves at distinct scores from (0, 0), an empty
 //! arm's mean counts 0, and the area above the diagonal over that of the perfect ranking. For 0/1 outcomes only.
 
+use super::definition::{About, Beside, Definition};
 use super::ranked::{Rows, Totals};
+use super::registry::Metric;
+
+pub(super) const UPLIFT_AUC_SKLIFT: Definition = Definition {
+    notes: |told| {
+        let both = [Metric::UpliftAucSklift, Metric::QiniAucSklift];
+        if both.iter().all(|own| told.metrics[*own].value.is_some()) {
+            return Vec::new();
+        }
+        let why = match told.ranked.is_binary() {
+            false => "defined for 0/1 outcomes only",
+            true => "there is no perfect ranking to compare with",
+        };
+        vec![format!("uplift_auc_sklift, qini_auc_sklift: {why}")]
+    },
+    ..Definition::new("uplift_auc_sklift", "uplift AUC (sklift)", About::Ranking, |pass| {
+        uplift_auc(pass.rows, &pass.binary.as_ref()?[0], &pass.totals)
+    })
+};
+
+pub(super) const QINI_AUC_SKLIFT: Definition = Definition {
+    beside: Some(Beside::TopShares),
+    ..Definition::new("qini_auc_sklift", "Qini AUC (sklift)", About::Ranking, |pass| {
+        qini_auc(pass.rows, &pass.binary.as_ref()?[1], &pass.totals, pass.params.negative_effect)
+    })
+};
 
 /// `uplift_auc_score`. `None` unless outcomes are 0 and 1, both seen, and the perfect ranking beats the diagonal.
 pub fn uplift_auc_sklift<'a>(rows: impl Into<Rows<'a>>) -> Option<f64> {

@@ -5,7 +5,22 @@
 //! control rows. 1 means sizes are right, 0 that the heterogeneity is noise, above 1 that effects are understated.
 
 use super::ate::{cluster_se, row_se};
+use super::definition::{About, Beside, Better, Definition, Shown};
 use super::ranked::{Ranked, Row, Rows};
+use super::registry::Metric;
+
+pub(super) const CALIBRATION_SLOPE: Definition = Definition {
+    better: Better::Neither,
+    evaluated: Shown::VALUE,
+    reported: Shown::INTERVAL,
+    se: Some(|whole| calibration_slope(whole.ranked)?.se),
+    beside: Some(Beside::Bins),
+    notes: |told| {
+        let note = "calibration_slope: the predicted effects of an arm do not vary";
+        told.metrics[Metric::CalibrationSlope].value.is_none().then(|| note.to_owned()).into_iter().collect()
+    },
+    ..Definition::new("calibration_slope", "slope", About::Sizes, |pass| pass.slope.slope())
+};
 
 /// A calibration slope with its standard error.
 #[derive(Clone, Copy, Debug, PartialEq)]

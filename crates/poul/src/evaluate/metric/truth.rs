@@ -1,5 +1,39 @@
 //! Distance from the true effects, where they are known (simulated or semi-synthetic data).
 
+use super::definition::{About, Better, Definition, Shown};
+
+pub(super) const ATE_TRUE: Definition = Definition {
+    better: Better::Neither,
+    has_interval: false,
+    needs_truth: true,
+    ..Definition::new("ate_true", "true effect", About::Truth, |pass| pass.truth.as_ref()?.true_mean())
+};
+
+pub(super) const PEHE: Definition = Definition {
+    better: Better::Less,
+    in_comparisons: true,
+    needs_truth: true,
+    ..Definition::new("pehe", "PEHE", About::Truth, |pass| pass.truth.as_ref()?.pehe())
+};
+
+pub(super) const NORMALISED_PEHE: Definition = Definition {
+    better: Better::Less,
+    evaluated: Shown::VALUE,
+    reported: Shown::VALUE,
+    compared: Shown::DIFFERENCE,
+    in_comparisons: true,
+    needs_truth: true,
+    ..Definition::new("normalised_pehe", "nPEHE", About::Truth, |pass| pass.truth.as_ref()?.normalised_pehe())
+};
+
+pub(super) const ATE_ERROR: Definition = Definition {
+    better: Better::Less,
+    needs_truth: true,
+    ..Definition::new("ate_error", "error of the effect", About::Truth, |pass| {
+        pass.truth.as_ref()?.ate_error()
+    })
+};
+
 /// Root mean squared error of predicted against true effects (precision in estimating heterogeneous effects).
 ///
 /// `None` where the lengths differ, nothing has weight, or a value is not finite.
