@@ -1,11 +1,9 @@
-//! Measuring effects: a model's, or columns that anyone predicted. The library's `assess`, as `poul evaluate` calls it.
+//! Measuring effects: a model's, or columns that anyone predicted. The library's `evaluate::run`, as `poul evaluate` calls it.
 
 use std::path::PathBuf;
 
 use poul::data::Roles;
-use poul::evaluate::run::{
-    AssessmentRequest, ValidAssessmentRequest, assess_columns, assess_model, fitted_roles,
-};
+use poul::evaluate::run::{self, EvaluationRequest, ValidEvaluationRequest, evaluate_model, fitted_roles};
 use poul::evaluate::{Evaluation, Metric};
 use poul::{Error, Result};
 use poul_report::ReportTarget;
@@ -27,7 +25,7 @@ pub(crate) struct EvaluationSettings {
     /// Roles by name; for a model, those that differ from the roles it was fitted with.
     roles: Map<String, Value>,
     /// All else, without roles.
-    request: AssessmentRequest,
+    request: EvaluationRequest,
     memory: Option<String>,
     threads: Option<usize>,
 }
@@ -43,7 +41,7 @@ pub(crate) fn evaluate_columns(
     let settings: EvaluationSettings = guarded(py, || parse(request))?;
     work::run(py, settings.threads, listener, |progress| {
         let request = settings.over(&Roles::default())?;
-        to_text(&assess_columns(&frame.source, &request, progress)?)
+        to_text(&run::evaluate_columns(&frame.source, &request, progress)?)
     })
 }
 
@@ -70,16 +68,16 @@ pub(crate) fn by_model(
     let policies = policies.map(|policies| &policies.set);
     work::run(py, settings.threads, listener, |progress| {
         let request = settings.over(&fitted_roles(model, source, progress))?;
-        to_text(&assess_model(model, policies, source, &request, progress)?)
+        to_text(&evaluate_model(model, policies, source, &request, progress)?)
     })
 }
 
 impl EvaluationSettings {
     /// The request, its roles laid over others.
-    fn over(&self, roles: &Roles) -> Result<ValidAssessmentRequest> {
+    fn over(&self, roles: &Roles) -> Result<ValidEvaluationRequest> {
         let roles = laid_over(roles, &self.roles)?;
         let budget = budget(self.memory.as_deref())?;
-        AssessmentRequest { roles, budget, ..self.request.clone() }.check()
+        EvaluationRequest { roles, budget, ..self.request.clone() }.check()
     }
 }
 

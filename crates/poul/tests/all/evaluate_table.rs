@@ -115,7 +115,7 @@ fn every_number_is_there_or_explained() {
     assert!(low < middle.gain && middle.gain < high);
 
     let rare = &evaluation.results[2].metrics;
-    assert_eq!((rare.n_treated, rare.auuc), (1, None));
+    assert_eq!((rare.n_treated, rare[Metric::Auuc].value), (1, None));
     assert!(rare.notes[0].starts_with("1 treated and "), "{:?}", rare.notes);
     let cost = &evaluation.cost_curves[0];
     assert!(cost.aucc.unwrap() > 0.6 && cost.random_aucc == Some(0.5) && cost.curve.len() == 101);
@@ -169,8 +169,14 @@ fn threads_do_not_change_a_byte() {
 fn a_single_policy_is_its_own_pool() {
     let evaluation = run(&table(1500), 1, &params(20), &Silent).unwrap();
     let (alone, pooled) = (&evaluation.results[0].metrics, &evaluation.pooled[0].metrics);
-    assert_eq!((alone.auuc, alone.qini, alone.mape), (pooled.auuc, pooled.qini, pooled.mape));
-    assert_eq!((alone.ate, alone.ate_se), (pooled.ate, pooled.ate_se));
+    assert_eq!(
+        (alone[Metric::Auuc].value, alone[Metric::Qini].value, alone[Metric::Mape].value),
+        (pooled[Metric::Auuc].value, pooled[Metric::Qini].value, pooled[Metric::Mape].value)
+    );
+    assert_eq!(
+        (alone[Metric::Ate].value, alone[Metric::Ate].se),
+        (pooled[Metric::Ate].value, pooled[Metric::Ate].se)
+    );
 }
 
 #[test]
@@ -206,8 +212,12 @@ fn pooling_balances_rare_and_common_policies() {
     let params = Params { bootstrap: Bootstrap { draws: 0, ..Bootstrap::default() }, ..Params::default() };
     let evaluation = evaluate(&scored, &params.check().unwrap(), &Silent).unwrap();
     let pooled = &evaluation.pooled[0].metrics;
-    assert!((pooled.ate.unwrap() - 10.0 / 1010.0).abs() < 1e-9, "{:?}", pooled.ate);
-    assert!((pooled.auuc.unwrap() - 0.995).abs() < 0.002, "{:?}", pooled.auuc);
+    assert!(
+        (pooled[Metric::Ate].value.unwrap() - 10.0 / 1010.0).abs() < 1e-9,
+        "{:?}",
+        pooled[Metric::Ate].value
+    );
+    assert!((pooled[Metric::Auuc].value.unwrap() - 0.995).abs() < 0.002, "{:?}", pooled[Metric::Auuc].value);
     assert!(pooled.notes.iter().any(|note| note.starts_with("intervals: ")));
 }
 

@@ -294,8 +294,8 @@ impl Estimated {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Outcome;
     use super::*;
+    use crate::evaluate::Outcome;
 
     /// Two policies and control; policy 1 gains 2 for a cost of 1 in even rows, nothing in odd ones.
     struct World {

@@ -4,19 +4,19 @@ use super::assigned::{by_columns, measured};
 use super::effect_columns::{assign, check, itself};
 use super::measure::Compared;
 use super::nuisances::Nuisances;
-use super::{AssessmentRequest, ValidAssessmentRequest, group_columns, provenance};
+use super::{EvaluationRequest, ValidEvaluationRequest, group_columns, provenance};
 use crate::data::{Batch, Need, Roles, RowReader, Source, Table};
 use crate::evaluate::{Effects, Evaluation, arms_are_thin, verdicts};
 use crate::policy::{Assigner, PolicySet};
 use crate::{Error, Progress, Result};
 
 /// Measures columns of effects. The policies are those that the rows name.
-pub fn assess_columns(
+pub fn evaluate_columns(
     source: &Source,
-    request: &ValidAssessmentRequest,
+    request: &ValidEvaluationRequest,
     progress: &dyn Progress,
 ) -> Result<Evaluation> {
-    let ValidAssessmentRequest { request, params, .. } = request;
+    let ValidEvaluationRequest { request, params, .. } = request;
     if request.effects.is_empty() {
         return Err(Error::usage("what is to be evaluated?")
             .hint("give a model before the data, or columns of effects: ‹effects=COL›"));
@@ -68,7 +68,7 @@ pub fn assess_columns(
 }
 
 /// The policy compared with: the one asked for, or the control.
-fn against(request: &AssessmentRequest, policies: &PolicySet) -> Result<usize> {
+fn against(request: &EvaluationRequest, policies: &PolicySet) -> Result<usize> {
     let control = request.roles.control.as_deref();
     let name = request.against.as_deref().or(control).unwrap_or("control");
     policies.require(name).map_err(|error| match (&request.against, control) {
@@ -83,7 +83,7 @@ fn against(request: &AssessmentRequest, policies: &PolicySet) -> Result<usize> {
 }
 
 /// The policies asked for, or all but the one compared with.
-fn chosen(request: &AssessmentRequest, policies: &PolicySet, against: usize) -> Result<Vec<usize>> {
+fn chosen(request: &EvaluationRequest, policies: &PolicySet, against: usize) -> Result<Vec<usize>> {
     if !request.policy.is_empty() {
         let chosen: Result<Vec<usize>> = request.policy.iter().map(|name| policies.require(name)).collect();
         let chosen = chosen.map_err(|error| error.at("‹policy›"))?;

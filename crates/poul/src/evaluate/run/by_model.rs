@@ -8,7 +8,7 @@ use super::nuisances::Nuisances;
 use super::predicted::Predicted;
 use super::sampled::SampledRows;
 use super::trust::Trust;
-use super::{ValidAssessmentRequest, group_columns, provenance};
+use super::{ValidEvaluationRequest, group_columns, provenance};
 use crate::data::{Batch, Budget, Columns, MatrixBuilder, Need, Roles, RowReader, Source, Table};
 use crate::effect::{Asked, AverageEstimate, ExposedRows};
 use crate::evaluate::{AverageEffect, Effects, Evaluation, verdicts};
@@ -21,14 +21,14 @@ use crate::{Error, Kind, Progress, Result};
 ///
 /// `policies` are the model's own and perhaps others over the same contexts; its own without any. A factorial model
 /// learns of those in the rows too.
-pub fn assess_model(
+pub fn evaluate_model(
     model: &Model,
     policies: Option<&PolicySet>,
     source: &Source,
-    request: &ValidAssessmentRequest,
+    request: &ValidEvaluationRequest,
     progress: &dyn Progress,
 ) -> Result<Evaluation> {
-    let ValidAssessmentRequest { request, params, validation } = request;
+    let ValidEvaluationRequest { request, params, validation } = request;
     if !request.effects.is_empty() {
         return Err(Error::usage("a model and ‹effects› exclude each other")
             .hint("give the model and the data, or the data with ‹effects=COL›"));

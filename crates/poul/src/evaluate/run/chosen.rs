@@ -1,6 +1,6 @@
 //! The policies that a model is asked for: those named, or those that the rows have and it can score.
 
-use super::AssessmentRequest;
+use super::EvaluationRequest;
 use crate::data::{Columns, RowReader, Source};
 use crate::effect::{Asked, Question, Scorer};
 use crate::evaluate::arms_are_thin;
@@ -28,7 +28,7 @@ pub(super) fn choose<'m>(
     policies: &PolicySet,
     source: &Source,
     columns: &Columns,
-    request: &AssessmentRequest,
+    request: &EvaluationRequest,
     progress: &dyn Progress,
 ) -> Result<Chosen<'m>> {
     let in_rows = match model.is_factorial() {

@@ -1,9 +1,9 @@
 //! From a table and a model, or from a table with columns of effects, to an [`Evaluation`](crate::evaluate::Evaluation):
 //! what `poul evaluate` finds.
 //!
-//! An [`AssessmentRequest`] is checked once; [`assess_model`] and [`assess_columns`] read the rows, predict or read their
-//! effects, and put together metrics, average effects by the doubly robust score, who gains, the checks of [`validate`]
-//! and where the numbers come from. Everything else is in [`evaluate`] and [`validate`], which know no files.
+//! An [`EvaluationRequest`] is checked once; [`evaluate_model`] and [`evaluate_columns`] read the rows, predict or read their
+//! effects, and put together metrics, average effects by the doubly robust score, who gains, the checks of
+//! [`trust`](super::trust) and where the numbers come from. The other rooms of an evaluation know no files.
 //!
 //! | file | subject |
 //! |---|---|
@@ -22,9 +22,6 @@
 //! | `trust` | the checks, the places of policies, the effects of atoms |
 //! | `provenance` | where the numbers come from |
 //! | `valued` | rows on which rules that give policies are valued |
-//!
-//! [`evaluate`]: crate::evaluate
-//! [`trust`]: crate::evaluate::trust
 
 mod assigned;
 mod by_columns;
@@ -42,9 +39,9 @@ mod sampled;
 mod trust;
 mod valued;
 
-pub use by_columns::assess_columns;
-pub use by_model::assess_model;
+pub use by_columns::evaluate_columns;
+pub use by_model::evaluate_model;
 pub use effect_columns::EffectColumn;
 pub use fitted_roles::fitted_roles;
-pub use request::{AssessmentRequest, ValidAssessmentRequest};
+pub use request::{EvaluationRequest, ValidEvaluationRequest};
 pub(crate) use valued::{ValuedRows, ValuedSource};

@@ -1,13 +1,13 @@
 //! Where the numbers of an evaluation come from: commands, seeds, fingerprints, and how training went.
 
-use super::AssessmentRequest;
+use super::EvaluationRequest;
 use crate::data::Source;
 use crate::evaluate::{Provenance, TrainingPoint};
 use crate::model::{DataRecord, DataUse, Model};
 use crate::{Result, command_line};
 
 /// Of effects that were read from columns.
-pub(super) fn of_columns(source: &Source, request: &AssessmentRequest) -> Result<Provenance> {
+pub(super) fn of_columns(source: &Source, request: &EvaluationRequest) -> Result<Provenance> {
     Ok(Provenance {
         poul: env!("CARGO_PKG_VERSION").to_owned(),
         command: request.command.clone(),
@@ -18,7 +18,7 @@ pub(super) fn of_columns(source: &Source, request: &AssessmentRequest) -> Result
 }
 
 /// Of effects that a model predicted.
-pub(super) fn of_model(model: &Model, source: &Source, request: &AssessmentRequest) -> Result<Provenance> {
+pub(super) fn of_model(model: &Model, source: &Source, request: &EvaluationRequest) -> Result<Provenance> {
     let manifest = model.manifest();
     let mut provenance = of_columns(source, request)?;
     provenance.seeds.insert(0, ("fit".to_owned(), manifest.seed));

@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use super::effect_columns::EffectColumn;
 use crate::data::{Budget, Roles};
-use crate::evaluate::trust::{ValidValidationParams, ValidationParams};
+use crate::evaluate::trust::{TrustParams, ValidTrustParams};
 use crate::evaluate::{Bootstrap, CostPair, Params, ValidParams};
 use crate::{Error, Result, Seed};
 
 /// What to find out about predicted effects; [`check`](Self::check) makes it usable.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct AssessmentRequest {
+pub struct EvaluationRequest {
     /// Which column is what. For a model, begin with [`fitted_roles`](super::fitted_roles()). Features are not looked at: a
     /// model has its own, and columns of effects need none.
     pub roles: Roles,
@@ -50,9 +50,9 @@ pub struct AssessmentRequest {
     pub command: String,
 }
 
-impl Default for AssessmentRequest {
+impl Default for EvaluationRequest {
     fn default() -> Self {
-        let (Params { bootstrap, bins, .. }, validation) = (Params::default(), ValidationParams::default());
+        let (Params { bootstrap, bins, .. }, validation) = (Params::default(), TrustParams::default());
         Self {
             roles: Roles::default(),
             effects: Vec::new(),
@@ -75,18 +75,18 @@ impl Default for AssessmentRequest {
     }
 }
 
-/// An [`AssessmentRequest`] whose settings are in range and do not contradict each other.
+/// An [`EvaluationRequest`] whose settings are in range and do not contradict each other.
 #[derive(Clone, Debug)]
-pub struct ValidAssessmentRequest {
-    pub(super) request: AssessmentRequest,
+pub struct ValidEvaluationRequest {
+    pub(super) request: EvaluationRequest,
     pub(super) params: ValidParams,
     /// None where no checks are asked for.
-    pub(super) validation: Option<ValidValidationParams>,
+    pub(super) validation: Option<ValidTrustParams>,
 }
 
-impl AssessmentRequest {
+impl EvaluationRequest {
     /// Checks what can be known before data are read.
-    pub fn check(self) -> Result<ValidAssessmentRequest> {
+    pub fn check(self) -> Result<ValidEvaluationRequest> {
         if self.placebo > 0 && !self.effects.is_empty() {
             return Err(Error::usage("a placebo needs a model, whose learner is fitted again")
                 .hint("give a model before the data, or leave ‹placebo› out"));
@@ -115,10 +115,9 @@ impl AssessmentRequest {
             ..Params::default()
         };
         let params = params.check()?;
-        let validation =
-            ValidationParams { placebo: self.placebo, level, seed, ..ValidationParams::default() };
+        let validation = TrustParams { placebo: self.placebo, level, seed, ..TrustParams::default() };
         let validation = self.checks.then(|| validation.check()).transpose()?;
-        Ok(ValidAssessmentRequest { request: self, params, validation })
+        Ok(ValidEvaluationRequest { request: self, params, validation })
     }
 }
 
@@ -126,9 +125,9 @@ impl AssessmentRequest {
 mod tests {
     use super::*;
 
-    fn of_outcome() -> AssessmentRequest {
+    fn of_outcome() -> EvaluationRequest {
         let roles = Roles { outcome: vec!["gmv".to_owned()], ..Roles::default() };
-        AssessmentRequest { roles, ..AssessmentRequest::default() }
+        EvaluationRequest { roles, ..EvaluationRequest::default() }
     }
 
     #[test]
@@ -137,13 +136,13 @@ mod tests {
         let tau = EffectColumn { column: "tau".to_owned(), policy: None, outcome: None };
         let cost = CostPair { value: "gmv".to_owned(), cost: "cost".to_owned() };
         let wrong = [
-            (AssessmentRequest::default(), "no outcome"),
-            (AssessmentRequest { placebo: 1, effects: vec![tau], ..of_outcome() }, "needs a model"),
-            (AssessmentRequest { placebo: 1, checks: false, ..of_outcome() }, "one of the checks"),
-            (AssessmentRequest { min_rows: 0, ..of_outcome() }, "`min_rows` is 0"),
-            (AssessmentRequest { cost_curve: Some(cost), ..of_outcome() }, "`cost` is not an outcome"),
-            (AssessmentRequest { level: 90.0, ..of_outcome() }, "level"),
-            (AssessmentRequest { bins: 1, ..of_outcome() }, "bins"),
+            (EvaluationRequest::default(), "no outcome"),
+            (EvaluationRequest { placebo: 1, effects: vec![tau], ..of_outcome() }, "needs a model"),
+            (EvaluationRequest { placebo: 1, checks: false, ..of_outcome() }, "one of the checks"),
+            (EvaluationRequest { min_rows: 0, ..of_outcome() }, "`min_rows` is 0"),
+            (EvaluationRequest { cost_curve: Some(cost), ..of_outcome() }, "`cost` is not an outcome"),
+            (EvaluationRequest { level: 90.0, ..of_outcome() }, "level"),
+            (EvaluationRequest { bins: 1, ..of_outcome() }, "bins"),
         ];
         for (request, says) in wrong {
             let error = request.check().unwrap_err();
@@ -156,11 +155,11 @@ mod tests {
     fn a_request_is_read_by_the_names_of_the_flags() {
         let text = r#"{"roles": {"outcome": "gmv"}, "by": ["city"], "cost_curve": ["gmv", "cost"], "draws": 0,
             "effects": [{"column": "tau", "policy": "T1"}], "checks": false, "against": null}"#;
-        let request: AssessmentRequest = serde_json::from_str(text).unwrap();
+        let request: EvaluationRequest = serde_json::from_str(text).unwrap();
         assert_eq!((request.by.as_slice(), request.draws), (["city".to_owned()].as_slice(), 0));
         assert_eq!(request.effects[0].policy.as_deref(), Some("T1"));
         assert_eq!(request.cost_curve.map(|pair| pair.cost), Some("cost".to_owned()));
-        let unknown = serde_json::from_str::<AssessmentRequest>(r#"{"drawz": 3}"#).unwrap_err();
+        let unknown = serde_json::from_str::<EvaluationRequest>(r#"{"drawz": 3}"#).unwrap_err();
         assert!(unknown.to_string().contains("drawz"), "{unknown}");
     }
 }

@@ -4,14 +4,14 @@ use super::nuisances::Nuisances;
 use crate::data::{Design, Need, Roles, Source, Table};
 use crate::effect::{Asked, ExposedRows};
 use crate::evaluate::Evaluation;
-use crate::evaluate::trust::{SampleRows, Trial, ValidValidationParams, components, places, validate};
+use crate::evaluate::trust::{SampleRows, Trial, ValidTrustParams, components, examine, places};
 use crate::model::Model;
 use crate::net::RowSource;
 use crate::{Kind, Progress, Result};
 
 /// What to find out.
 pub(super) struct Trust<'a> {
-    pub(super) params: &'a ValidValidationParams,
+    pub(super) params: &'a ValidTrustParams,
     /// Training rows from which an atom counts as well seen.
     pub(super) min_rows: u64,
     /// The rows of the evaluation, and what their averages were taken with.
@@ -60,7 +60,7 @@ impl Trust<'_> {
             averages: &evaluation.averages,
             expected: &nuisances.expected(evaluated, &rows.rows),
         };
-        match validate(&trial, self.params, progress) {
+        match examine(&trial, self.params, progress) {
             Ok(validation) => evaluation.validation = Some(validation),
             // Metrics were computed: rows that cannot be checked are told, not fatal.
             Err(error) if error.kind() == Kind::Input => {

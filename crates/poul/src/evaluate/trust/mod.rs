@@ -48,7 +48,7 @@ use crate::{Error, Progress, Result, Seed};
 
 /// Settings of the checks.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ValidationParams {
+pub struct TrustParams {
     /// Fits on permuted treatment, each as long as the model's own with one member on the sample. Default 0.
     pub placebo: usize,
     /// Folds in which π is cross-fitted on the sample, where it is learned. Default 2; at least 2.
@@ -59,19 +59,19 @@ pub struct ValidationParams {
     pub seed: Seed,
 }
 
-impl Default for ValidationParams {
+impl Default for TrustParams {
     fn default() -> Self {
         Self { placebo: 0, folds: 2, level: 0.9, seed: Seed::new(3407) }
     }
 }
 
-/// [`ValidationParams`] whose settings are in range.
+/// [`TrustParams`] whose settings are in range.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ValidValidationParams(ValidationParams);
+pub struct ValidTrustParams(TrustParams);
 
-impl ValidationParams {
+impl TrustParams {
     /// Checks that every setting is in range.
-    pub fn check(self) -> Result<ValidValidationParams> {
+    pub fn check(self) -> Result<ValidTrustParams> {
         if self.folds < 2 {
             return Err(Error::usage(format!("`folds` is {}", self.folds)).hint("it must be at least 2"));
         }
@@ -79,7 +79,7 @@ impl ValidationParams {
             let error = Error::usage(format!("`level` is {}", self.level));
             return Err(error.hint("a level lies between 0 and 1, such as 0.9"));
         }
-        Ok(ValidValidationParams(self))
+        Ok(ValidTrustParams(self))
     }
 }
 
@@ -105,12 +105,8 @@ pub struct Trial<'a> {
 /// Checks the design and the orthogonal score on the rows, which the model need not have seen.
 ///
 /// m is the one that averages were taken with; π, where it is learned, is cross-fitted on these rows.
-pub fn validate(
-    trial: &Trial<'_>,
-    params: &ValidValidationParams,
-    progress: &dyn Progress,
-) -> Result<Validation> {
-    let ValidationParams { placebo, folds: n_folds, level, seed } = params.0;
+pub fn examine(trial: &Trial<'_>, params: &ValidTrustParams, progress: &dyn Progress) -> Result<Validation> {
+    let TrustParams { placebo, folds: n_folds, level, seed } = params.0;
     let (rows, policies) = (trial.rows, trial.policies);
     let features = rows.features()?;
     let x = ExposedRows { x: &features, exposure: rows.exposure() };
