@@ -20,6 +20,15 @@
 //! | `aucc` | [`cost_curve`] | incremental value against incremental cost |
 //! | `assigned` | [`assigned()`] | R-score, slope and rank gain of each row's own policy, however few rows a policy has |
 //!
+//! [`Metric`] lists them: each says what it is called, what it reads and where it is shown.
+//!
+//! | room | subject |
+//! |---|---|
+//! | `metric` | the metrics, and the list of them |
+//! | `average` | average effects by the doubly robust score |
+//! | [`trust`] | whether effects can be trusted; takes a model |
+//! | [`run`] | a whole evaluation, from tables to an [`Evaluation`]; takes a model |
+//!
 //! Beside the metrics, [`average_effects`] gives the average effect of every policy, over all rows and by group, with
 //! intervals, simultaneous bands and false-discovery rates; [`who_gains`] says along which features effects differ;
 //! [`verdicts`] says what it all amounts to.
