@@ -10,13 +10,14 @@ from typing import Any
 from . import _html, _poul, _text
 from ._arguments import check_roles
 from ._errors import ArgumentError
+from ._evaluation import METRICS
 from ._frames import take
 from ._learner import Learner
 from ._policies import PoliciesLike, Policy, context_weights, native, policy_names
 from ._progress import Listener
 from ._settings import checkpoint_of, roles_of, to_json
 
-_METRICS = ("auuc", "qini", "mape", "normalised_pehe")
+_METRICS = tuple(metric["name"] for metric in METRICS if metric["is_shown"] and metric["is_compared"])
 _ASSIGNED = ("r_score", "slope", "rank_gain")
 
 

@@ -11,11 +11,22 @@ from . import _html, _poul, _text
 from ._errors import ArgumentError, UsageError
 from ._frames import Kind, give
 
-_SHOWN = ("n_treated", "n_control", "ate", "ate_interval", "ate_predicted", "auuc", "auuc_interval", "qini", "mape",
-          "calibration_slope")  # fmt: skip
-_TITLES = {"n_treated": "treated", "n_control": "control", "ate": "effect", "ate_interval": "interval",
-           "ate_predicted": "predicted", "auuc": "AUUC", "auuc_interval": "interval", "qini": "Qini", "mape": "MAPE",
-           "calibration_slope": "slope"}  # fmt: skip
+#: What the library knows of its metrics: their keys, and how tables show them.
+METRICS: list[dict[str, Any]] = json.loads(_poul.metrics())
+
+
+def _shown() -> dict[str, str]:
+    """The keys of the main numbers and what a table calls them."""
+    titles = {"n_treated": "treated", "n_control": "control"}
+    for metric in METRICS:
+        if metric["is_shown"] and not metric["needs_truth"]:
+            titles[metric["name"]] = metric["title"]
+            if metric["with_interval"]:
+                titles[f"{metric['name']}_interval"] = "interval"
+    return titles
+
+
+_TITLES = _shown()
 _AVERAGES = {"outcome": "outcome", "policy": "policy", "by": "by", "group": "group", "rows": "rows",
              "n_treated": "treated", "effect": "effect", "se": "se", "interval": "interval", "band": "band",
              "q_value": "q", "predicted": "predicted"}  # fmt: skip
@@ -236,7 +247,7 @@ class Evaluation:
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         """The main numbers, for a person."""
         rows = [[_text.cell(value) for value in row.values()] for row in self.table()]
-        return ["outcome", "policy", *(_TITLES[name] for name in _SHOWN)], rows
+        return ["outcome", "policy", *_TITLES.values()], rows
 
     def _assigned_cells(self) -> tuple[list[str], list[list[str]]]:
         """Each row by its own policy, for a person; where arms are full the other tables say more."""
@@ -280,7 +291,7 @@ class Evaluation:
 
 
 def _main(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: entry[name] for name in _SHOWN}
+    return {name: entry[name] for name in _TITLES}
 
 
 def _draw(ax: Any, metrics: Mapping[str, Any], kind: str) -> None:

@@ -1,10 +1,10 @@
-//! Measuring effects: a model's, or columns that anyone predicted. The library's `assess`, as `poul evaluate` calls it.
+//! Measuring effects: a model's, or columns that anyone predicted. The library's `evaluate::run`, as `poul evaluate` calls it.
 
 use std::path::PathBuf;
 
-use poul::assess::{AssessmentRequest, ValidAssessmentRequest, assess_columns, assess_model, fitted_roles};
 use poul::data::Roles;
-use poul::evaluate::Evaluation;
+use poul::evaluate::run::{self, EvaluationRequest, ValidEvaluationRequest, evaluate_model, fitted_roles};
+use poul::evaluate::{Evaluation, Metric};
 use poul::{Error, Result};
 use poul_report::ReportTarget;
 use pyo3::prelude::*;
@@ -25,7 +25,7 @@ pub(crate) struct EvaluationSettings {
     /// Roles by name; for a model, those that differ from the roles it was fitted with.
     roles: Map<String, Value>,
     /// All else, without roles.
-    request: AssessmentRequest,
+    request: EvaluationRequest,
     memory: Option<String>,
     threads: Option<usize>,
 }
@@ -41,7 +41,7 @@ pub(crate) fn evaluate_columns(
     let settings: EvaluationSettings = guarded(py, || parse(request))?;
     work::run(py, settings.threads, listener, |progress| {
         let request = settings.over(&Roles::default())?;
-        to_text(&assess_columns(&frame.source, &request, progress)?)
+        to_text(&run::evaluate_columns(&frame.source, &request, progress)?)
     })
 }
 
@@ -68,16 +68,16 @@ pub(crate) fn by_model(
     let policies = policies.map(|policies| &policies.set);
     work::run(py, settings.threads, listener, |progress| {
         let request = settings.over(&fitted_roles(model, source, progress))?;
-        to_text(&assess_model(model, policies, source, &request, progress)?)
+        to_text(&evaluate_model(model, policies, source, &request, progress)?)
     })
 }
 
 impl EvaluationSettings {
     /// The request, its roles laid over others.
-    fn over(&self, roles: &Roles) -> Result<ValidAssessmentRequest> {
+    fn over(&self, roles: &Roles) -> Result<ValidEvaluationRequest> {
         let roles = laid_over(roles, &self.roles)?;
         let budget = budget(self.memory.as_deref())?;
-        AssessmentRequest { roles, budget, ..self.request.clone() }.check()
+        EvaluationRequest { roles, budget, ..self.request.clone() }.check()
     }
 }
 
@@ -94,6 +94,23 @@ fn laid_over(roles: &Roles, others: &Map<String, Value>) -> Result<Roles> {
     }
     merged.extend(others.clone());
     serde_json::from_value(Value::Object(merged)).map_err(failed)
+}
+
+/// JSON of the metrics of two arms, in the order of an evaluation: their keys, and how tables show them.
+#[pyfunction]
+pub(crate) fn metrics() -> String {
+    let described = Metric::ARMS.iter().map(|metric| {
+        let own = metric.definition();
+        serde_json::json!({
+            "name": own.name,
+            "title": own.title,
+            "needs_truth": own.needs_truth,
+            "is_shown": own.evaluated.is_some(),
+            "with_interval": own.evaluated.is_some_and(|shown| shown.interval),
+            "is_compared": own.compared.is_some(),
+        })
+    });
+    Value::Array(described.collect()).to_string()
 }
 
 /// The text that `poul evaluate --json` writes.

@@ -57,7 +57,7 @@ mod _poul {
     #[pymodule_export]
     use super::compare::compare;
     #[pymodule_export]
-    use super::evaluate::{evaluate_columns, write_report};
+    use super::evaluate::{evaluate_columns, metrics, write_report};
     #[pymodule_export]
     use super::fit::fit;
     #[pymodule_export]

@@ -129,7 +129,7 @@ impl Model {
                     .hint("name the policy to start from: against=NAME")
             })?;
             let against = policies.set.require(name)?;
-            poul::validate::components(&self.model, &policies.set, against, level, None)?.to_batch()
+            poul::evaluate::trust::components(&self.model, &policies.set, against, level, None)?.to_batch()
         })?;
         Frame::of(py, batch.schema(), vec![batch])
     }

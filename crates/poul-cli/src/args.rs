@@ -201,6 +201,13 @@ pub(crate) struct Quickstart {
     pub(crate) rows: u64,
 }
 
+/// The names of all scenarios, the last after an "or".
+fn scenario_names() -> String {
+    let mut names: Vec<&str> = poul::simulate::scenarios().map(|(name, _)| name).collect();
+    let last = names.pop().unwrap_or_default();
+    format!("{} or {last}", names.join(", "))
+}
+
 #[derive(ClapArgs)]
 #[command(after_help = "Examples:
   poul simulate --out rides
@@ -214,8 +221,7 @@ pub(crate) struct Simulate {
     /// Folder to write to
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// ride-hailing, long-tail, stratified, observational or delivery
-    #[arg(long, value_name = "NAME", default_value = "ride-hailing")]
+    #[arg(long, value_name = "NAME", default_value = "ride-hailing", help = scenario_names())]
     pub(crate) scenario: String,
     /// Training rows
     #[arg(long, value_name = "N")]

@@ -1,6 +1,6 @@
 //! Are the sizes right: predicted against observed effects by decile of the predicted effect.
 
-use poul::evaluate::{Bin, Evaluation, Metrics};
+use poul::evaluate::{Bin, Evaluation, Metric, Metrics};
 use serde_json::json;
 
 use super::chart::{Column, Panel, Variant, axis, label};
@@ -59,15 +59,17 @@ fn variant(outcome: &str, policy: &str, metrics: &Metrics) -> Variant {
         "xaxis": axis(&format!("predicted effect on {outcome}")),
         "yaxis": axis("observed effect"),
     });
-    let slope = match metrics.calibration_slope_interval.filter(|_| !thin) {
-        Some(ends) => format!("slope {} ({})", optional(metrics.calibration_slope), interval(Some(ends))),
-        None => format!("slope {}", optional(metrics.calibration_slope)),
+    let slope = match metrics[Metric::CalibrationSlope].interval.filter(|_| !thin) {
+        Some(ends) => {
+            format!("slope {} ({})", optional(metrics[Metric::CalibrationSlope].value), interval(Some(ends)))
+        }
+        None => format!("slope {}", optional(metrics[Metric::CalibrationSlope].value)),
     };
     let words = format!(
         "{} on {outcome}: {slope}, MAPE {}, weighted MAPE {}; predicted effects from {} to {}.",
         sentence_start(policy),
-        optional(metrics.mape),
-        optional(metrics.wmape),
+        optional(metrics[Metric::Mape].value),
+        optional(metrics[Metric::Wmape].value),
         optional(predicted.last().copied()),
         optional(predicted.first().copied()),
     );

@@ -236,43 +236,31 @@ fn learners_variant(
 
 fn tables(comparison: &Comparison) -> Vec<Part> {
     let reference = comparison.reference.as_deref().unwrap_or("–");
+    // The ranking in full, the others by their values.
+    let others: Vec<Metric> = Metric::compared()
+        .filter(|metric| *metric != Metric::Auuc && metric.definition().compared.is_some())
+        .collect();
     let mut parts = Vec::new();
     for (population, outcome) in groups(comparison) {
-        let mut table = HtmlTable::new(
-            &format!("All policies together on {outcome}, {population} population"),
-            1,
-            [
-                "learner",
-                "AUUC",
-                "interval",
-                &format!("difference to {reference}"),
-                "interval",
-                "sd over seeds",
-                "Qini",
-                "MAPE",
-                "wMAPE",
-                "nPEHE",
-            ],
-        );
+        let difference = format!("difference to {reference}");
+        let first = ["learner", Metric::Auuc.title(), "interval", &difference, "interval", "sd over seeds"];
+        let heading = first.into_iter().chain(others.iter().map(|metric| metric.title())).map(str::to_owned);
+        let caption = format!("All policies together on {outcome}, {population} population");
+        let mut table = HtmlTable::wide(&caption, 1, heading.collect());
         for learner in &comparison.learners {
             let Some(cell) = learner.cell(&population, &outcome, None) else { continue };
             let auuc = cell.metric(Metric::Auuc);
             let value = |metric: Metric| optional(cell.metric(metric).map(|own| own.value));
-            table.row(
-                "",
-                [
-                    learner.label.clone(),
-                    value(Metric::Auuc),
-                    interval(auuc.and_then(|own| own.interval)),
-                    signed(auuc.and_then(|own| own.difference)),
-                    interval(auuc.and_then(|own| own.difference_interval)),
-                    optional(auuc.and_then(|own| own.seed_sd)),
-                    value(Metric::Qini),
-                    value(Metric::Mape),
-                    value(Metric::Wmape),
-                    value(Metric::NormalisedPehe),
-                ],
-            );
+            let mut cells = vec![
+                learner.label.clone(),
+                value(Metric::Auuc),
+                interval(auuc.and_then(|own| own.interval)),
+                signed(auuc.and_then(|own| own.difference)),
+                interval(auuc.and_then(|own| own.difference_interval)),
+                optional(auuc.and_then(|own| own.seed_sd)),
+            ];
+            cells.extend(others.iter().map(|metric| value(*metric)));
+            table.cells("", cells);
         }
         if !table.is_empty() {
             parts.push(Part::Html(table.render()));

@@ -1,6 +1,6 @@
 //! Is the ranking real: uplift curves with their bands, by outcome and policy.
 
-use poul::evaluate::{Evaluation, Metrics};
+use poul::evaluate::{Evaluation, Metric, Metrics};
 use serde_json::json;
 
 use super::chart::{Column, Panel, Variant, axis, label, thinned};
@@ -107,11 +107,11 @@ fn variant(outcome: &str, policy: &str, metrics: &Metrics, most: usize) -> Varia
     xaxis["tickvals"] = json!([0.0, 0.25, 0.5, 0.75, 1.0]);
     xaxis["range"] = json!([0.0, 1.0]);
     let layout = json!({ "xaxis": xaxis, "yaxis": axis(&format!("gain in {outcome}")) });
-    let auuc = match metrics.auuc_interval.filter(|_| !thin) {
-        Some(ends) => format!("AUUC {} ({})", optional(metrics.auuc), interval(Some(ends))),
-        None => format!("AUUC {}", optional(metrics.auuc)),
+    let auuc = match metrics[Metric::Auuc].interval.filter(|_| !thin) {
+        Some(ends) => format!("AUUC {} ({})", optional(metrics[Metric::Auuc].value), interval(Some(ends))),
+        None => format!("AUUC {}", optional(metrics[Metric::Auuc].value)),
     };
-    let random = optional(metrics.random_auuc);
+    let random = optional(metrics[Metric::RandomAuuc].value);
     let words = format!(
         "{} on {outcome}: {auuc}, a random order has {random}; treating everybody brings {}.{}",
         sentence_start(policy),

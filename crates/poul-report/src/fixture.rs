@@ -5,8 +5,8 @@ use poul::effect::Settings;
 use poul::evaluate::{
     AssignedPolicies, AssignedResult, AtomEffect, AverageEffect, Balance, Bin, CheckResult, CostPoint,
     CostResult, CurvePoint, Evaluation, FeatureEffect, FeatureGroup, HiddenBound, HiddenConfounding, Metric,
-    Metrics, OutcomeCalibration, Overlap, Placebo, PolicyPlace, PolicyResult, PooledResult, Provenance,
-    Sensitivity, TrainingPoint, TreeNode, Validation, Verdict, WhoGains,
+    Metrics, Number, OutcomeCalibration, Overlap, Placebo, PolicyPlace, PolicyResult, PooledResult,
+    Provenance, Sensitivity, TrainingPoint, TreeNode, Validation, Verdict, WhoGains,
 };
 
 /// The same wiggle for the same place, between −1 and 1.
@@ -129,27 +129,25 @@ fn metrics(effect: f64, n_treated: usize, seed: usize) -> Metrics {
             n_control: 20_000.0,
         }
     };
-    Metrics {
+    let number = |value: f64, interval: Option<[f64; 2]>| Number { value: Some(value), se: None, interval };
+    let size = effect.abs();
+    let mut metrics = Metrics {
         n_treated,
         n_control: 200_000,
-        ate: Some(effect),
-        ate_se: Some(0.1),
-        ate_interval: Some([effect - 0.16, effect + 0.16]),
-        ate_predicted: Some(0.95 * effect),
-        auuc: Some(0.63),
-        auuc_interval: Some([0.58, 0.68]),
-        random_auuc: Some(0.5),
-        qini: Some(0.13),
-        rate_qini: Some(0.13 * effect.abs()),
-        rate_qini_se: Some(0.02 * effect.abs()),
-        mape: Some(0.21),
-        wmape: Some(0.18),
-        calibration_slope: Some(0.94),
-        calibration_slope_interval: Some([0.8, 1.08]),
         calibration: (0..10).map(bin).collect(),
         curve: (0..=100).map(point).collect(),
         ..Metrics::default()
-    }
+    };
+    metrics[Metric::Ate] = Number { se: Some(0.1), ..number(effect, Some([effect - 0.16, effect + 0.16])) };
+    metrics[Metric::AtePredicted] = number(0.95 * effect, None);
+    metrics[Metric::Auuc] = number(0.63, Some([0.58, 0.68]));
+    metrics[Metric::RandomAuuc] = number(0.5, None);
+    metrics[Metric::Qini] = number(0.13, None);
+    metrics[Metric::RateQini] = Number { se: Some(0.02 * size), ..number(0.13 * size, None) };
+    metrics[Metric::Mape] = number(0.21, None);
+    metrics[Metric::Wmape] = number(0.18, None);
+    metrics[Metric::CalibrationSlope] = number(0.94, Some([0.8, 1.08]));
+    metrics
 }
 
 fn average(outcome: &str, policy: &str, effect: f64, n_treated: usize) -> AverageEffect {

@@ -1,6 +1,6 @@
 //! The policies beside each other: average effects with intervals, and what stands behind each.
 
-use poul::evaluate::{AverageEffect, Evaluation, Interval, PolicyResult, verdicts};
+use poul::evaluate::{AverageEffect, Evaluation, Interval, Metric, PolicyResult, verdicts};
 use serde_json::{Value, json};
 
 use super::chart::{Column, Panel, Variant, axis, names_axis, policy_label};
@@ -57,7 +57,7 @@ fn shown<'a>(evaluation: &Evaluation, result: &'a PolicyResult) -> Shown<'a> {
     let robust = average(evaluation, result).filter(is_told);
     let (effect, ends) = match robust {
         Some(average) => (average.effect, average.interval),
-        None => (metrics.ate, metrics.ate_interval),
+        None => (metrics[Metric::Ate].value, metrics[Metric::Ate].interval),
     };
     Shown {
         result,
@@ -65,7 +65,7 @@ fn shown<'a>(evaluation: &Evaluation, result: &'a PolicyResult) -> Shown<'a> {
         interval: ends.filter(|_| !thin),
         band: robust.and_then(|average| average.band).filter(|_| !thin),
         q_value: robust.and_then(|average| average.q_value).filter(|_| !thin),
-        predicted: robust.and_then(|average| average.predicted).or(metrics.ate_predicted),
+        predicted: robust.and_then(|average| average.predicted).or(metrics[Metric::AtePredicted].value),
         outside_band: !thin && robust.is_some_and(|average| average.outside_band),
         thin,
     }
@@ -198,7 +198,7 @@ fn effect_table(evaluation: &Evaluation, outcome: &str) -> String {
                 interval(own.band),
                 own.q_value.map_or_else(|| "–".to_owned(), |q| format!("{q:.3}")),
                 predicted(&own),
-                signed(result.metrics.ate.filter(|_| is_robust)),
+                signed(result.metrics[Metric::Ate].value.filter(|_| is_robust)),
                 place.map_or_else(|| "–".to_owned(), |place| percent(place.supported_share)),
             ],
         );
@@ -215,29 +215,22 @@ fn predicted(own: &Shown<'_>) -> String {
 
 /// How good its predictions are.
 fn quality_table(evaluation: &Evaluation, outcome: &str) -> String {
-    let mut table = HtmlTable::new(
-        &format!("Ranking and sizes on {outcome}"),
-        1,
-        ["policy", "AUUC", "interval", "Qini", "slope", "interval", "MAPE", "wMAPE", "nPEHE"],
-    );
+    let is_reported = |metric: &Metric| Some((*metric, metric.definition().reported?.interval));
+    let mut metrics: Vec<(Metric, bool)> = Metric::ARMS.iter().filter_map(is_reported).collect();
+    metrics.sort_by_key(|(metric, with_interval)| (metric.definition().about, !with_interval));
+    let heading = metrics.iter().flat_map(|(metric, with_interval)| {
+        std::iter::once(metric.title()).chain(with_interval.then_some("interval"))
+    });
+    let heading: Vec<String> = std::iter::once("policy").chain(heading).map(str::to_owned).collect();
+    let mut table = HtmlTable::wide(&format!("Ranking and sizes on {outcome}"), 1, heading);
     for result in evaluation.results.iter().filter(|result| result.outcome == outcome) {
         let own = shown(evaluation, result);
-        let metrics = &result.metrics;
-        let steady = |ends: Option<Interval>| interval(ends.filter(|_| !own.thin));
-        table.row(
-            class(&own),
-            [
-                result.policy.clone(),
-                optional(metrics.auuc),
-                steady(metrics.auuc_interval),
-                optional(metrics.qini),
-                optional(metrics.calibration_slope),
-                steady(metrics.calibration_slope_interval),
-                optional(metrics.mape),
-                optional(metrics.wmape),
-                optional(metrics.normalised_pehe),
-            ],
-        );
+        let numbers = metrics.iter().flat_map(|(metric, with_interval)| {
+            let number = result.metrics[*metric];
+            let ends = with_interval.then(|| interval(number.interval.filter(|_| !own.thin)));
+            std::iter::once(optional(number.value)).chain(ends)
+        });
+        table.cells(class(&own), std::iter::once(result.policy.clone()).chain(numbers).collect());
     }
     table.render()
 }

@@ -1,8 +1,8 @@
 //! The summary: what the evaluation found, in plain words, each sentence with a verdict.
 
 use poul::evaluate::{
-    AssignedPolicies, AssignedResult, AverageEffect, Evaluation, Grade, Interval, Judgement, OutcomeVerdict,
-    PolicyResult, Verdict, verdicts,
+    AssignedPolicies, AssignedResult, AverageEffect, Evaluation, Grade, Interval, Judgement, Metric,
+    OutcomeVerdict, PolicyResult, Verdict, verdicts,
 };
 
 use super::markup::{escape, interval, listed, several, signed};
@@ -178,7 +178,7 @@ fn effect_of(result: &PolicyResult, average: Option<&AverageEffect>) -> Option<(
         return Some((average.effect?, average.band.or(average.interval)?));
     }
     let robust = average.and_then(|average| Some((average.effect?, average.band.or(average.interval)?)));
-    robust.or_else(|| Some((result.metrics.ate?, result.metrics.ate_interval?)))
+    robust.or_else(|| Some((result.metrics[Metric::Ate].value?, result.metrics[Metric::Ate].interval?)))
 }
 
 /// Whether effects hold row by row, where policies are too thin to be compared.

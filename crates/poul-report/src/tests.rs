@@ -1,6 +1,6 @@
 //! What every report must be: self-contained, small, safe with any name, honest about what is missing.
 
-use poul::evaluate::{Evaluation, Metrics, PolicyResult};
+use poul::evaluate::{Evaluation, Metric, Metrics, PolicyResult};
 use serde_json::Value;
 
 use super::{fixture, of_comparison, of_evaluation};
@@ -167,10 +167,13 @@ fn the_summary_says_what_the_numbers_say() {
     let last = plain.split_once("<p class=\"conclusion\">").unwrap().1;
     assert!(last.starts_with("Subject to a look at Outcome model, T"), "{last}");
     // Pooled figures are no verdict: whatever they are, it stays.
-    let pooled = said(&|evaluation| evaluation.pooled[0].metrics.auuc_interval = Some([0.49, 0.7]));
+    let pooled = said(&|evaluation| evaluation.pooled[0].metrics[Metric::Auuc].interval = Some([0.49, 0.7]));
     assert!(pooled.contains("On gmv users are ranked better than at random within 2 of 3 policies"));
     let random = said(&|evaluation| {
-        evaluation.results.iter_mut().for_each(|own| own.metrics.rate_qini = own.metrics.rate_qini_se);
+        evaluation
+            .results
+            .iter_mut()
+            .for_each(|own| own.metrics[Metric::RateQini].value = own.metrics[Metric::RateQini].se);
     });
     assert!(random.contains(
         "<span class=\"mark\">undecided</span> On gmv the ranking of users cannot be told from a random"
@@ -183,8 +186,8 @@ fn the_summary_says_what_the_numbers_say() {
         "<span class=\"mark\">poor</span> On gmv users are not ranked better than at random: T1 (every"
     ));
     let large = said(&|evaluation| {
-        evaluation.results[0].metrics.calibration_slope_interval = Some([0.3, 0.8]);
-        evaluation.results[0].metrics.calibration_slope = Some(0.55);
+        evaluation.results[0].metrics[Metric::CalibrationSlope].interval = Some([0.3, 0.8]);
+        evaluation.results[0].metrics[Metric::CalibrationSlope].value = Some(0.55);
     });
     assert!(
         large.contains("T1 (predicted differences between users are too large: slope 0.550 (0.300 … 0.800))"),
@@ -207,7 +210,7 @@ fn averages_outside_the_band_and_tables_that_differ_are_told() {
     assert!(!plain.contains("the difference in means of"));
     evaluation.averages[0].predicted = Some(9.0);
     evaluation.averages[0].outside_band = true;
-    evaluation.results[1].metrics.ate = Some(0.1);
+    evaluation.results[1].metrics[Metric::Ate].value = Some(0.1);
     let page = of_evaluation(&evaluation).unwrap();
     assert!(page.contains("+9.000 (outside the observed band)"));
     assert!(page.contains("predicted average 9.00 is outside the observed band"));

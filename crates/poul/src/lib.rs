@@ -2,13 +2,12 @@
 //!
 //! A *policy* says, for each *context*, how *actions* are chosen. POUL represents a policy by the mixture it
 //! induces over (context, action) *atoms*, so that effects carry over to policies that were rare or never run.
-//! The modules follow the pipeline: [`data`] → [`policy`] → [`check`] → `net` → … → [`evaluate`] → [`assess`];
+//! The modules follow the pipeline: [`data`] → [`policy`] → [`check`] → `net` → … → [`evaluate`];
 //! [`simulate`] makes experiments whose truth is known.
 //!
 //! The library never prints, never reads a clock, and never panics on input: everything wrong with a file or a
 //! setting comes back as one [`Error`], which says what, where, and what to do about it.
 
-pub mod assess;
 pub mod check;
 pub mod compare;
 pub mod data;
@@ -23,7 +22,6 @@ pub mod policy;
 pub mod simulate;
 pub mod stats;
 pub mod tune;
-pub mod validate;
 
 mod average;
 mod checkpoint;

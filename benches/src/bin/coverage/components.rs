@@ -5,9 +5,9 @@
 
 use poul::data::Design;
 use poul::effect::Settings;
+use poul::evaluate::trust::components;
 use poul::model::Model;
 use poul::policy::PolicySet;
-use poul::validate::components;
 use poul::{Result, Seed};
 use rand::RngExt;
 use rand_distr::StandardNormal;

@@ -1,12 +1,12 @@
 //! Worlds in which no policy does anything and nobody randomised: what is claimed there is false.
 //!
-//! Each has a table to fit `ridge` on and one to evaluate for each seed, by `fit` and `assess_model`, as a user would. A policy
+//! Each has a table to fit `ridge` on and one to evaluate for each seed, by `fit` and `evaluate_model`, as a user would. A policy
 //! fails where more than a tenth of the rows have no overlap with it: so does the check, which is left out to save its time.
 
-use poul::assess::{AssessmentRequest, assess_model, fitted_roles};
 use poul::data::{Design, Source};
 use poul::effect::Settings;
 use poul::evaluate::Evaluation;
+use poul::evaluate::run::{EvaluationRequest, evaluate_model, fitted_roles};
 use poul::model::Model;
 use poul::{Result, Seed, Silent};
 use rand::RngExt;
@@ -111,8 +111,8 @@ impl World {
         let test = self.source(rows, Seed::new(seed).child(self.name).child("test"))?;
         let roles = fitted_roles(model, &test, &Silent);
         let request =
-            AssessmentRequest { roles, draws: 0, checks: false, seed, ..AssessmentRequest::default() };
-        assess_model(model, None, &test, &request.check()?, &Silent)
+            EvaluationRequest { roles, draws: 0, checks: false, seed, ..EvaluationRequest::default() };
+        evaluate_model(model, None, &test, &request.check()?, &Silent)
     }
 
     fn source(&self, n_rows: usize, seed: Seed) -> Result<Source> {

@@ -8,8 +8,8 @@ mod specs;
 mod summary;
 mod verdicts;
 
-use poul::assess::{AssessmentRequest, assess_columns, assess_model, fitted_roles};
 use poul::data::{Roles, Source};
+use poul::evaluate::run::{EvaluationRequest, evaluate_columns, evaluate_model, fitted_roles};
 use poul::model::Model;
 use poul::{Error, Result, command_line};
 use poul_report::ReportTarget;
@@ -50,7 +50,7 @@ fn by_columns(
     let request = request(args, settings.roles, typed, common)?.check()?;
     let targets = Targets::open(args)?;
     let source = Source::open(data)?;
-    targets.write(&assess_columns(&source, &request, terminal)?)
+    targets.write(&evaluate_columns(&source, &request, terminal)?)
 }
 
 fn by_model(
@@ -67,11 +67,11 @@ fn by_model(
     let request = request(args, settings.roles, typed, common)?.check()?;
     let targets = Targets::open(args)?;
     let (policies, _) = effect::policies(&model, &args.policy_files)?;
-    targets.write(&assess_model(&model, Some(&policies), &source, &request, terminal)?)
+    targets.write(&evaluate_model(&model, Some(&policies), &source, &request, terminal)?)
 }
 
-fn request(args: &Evaluate, roles: Roles, typed: &[String], common: &Common) -> Result<AssessmentRequest> {
-    Ok(AssessmentRequest {
+fn request(args: &Evaluate, roles: Roles, typed: &[String], common: &Common) -> Result<EvaluationRequest> {
+    Ok(EvaluationRequest {
         roles,
         effects: effect_columns(&args.effects, "--effects")?,
         truth: effect_columns(&args.truth, "--truth")?,
@@ -88,7 +88,7 @@ fn request(args: &Evaluate, roles: Roles, typed: &[String], common: &Common) -> 
         seed: common.seed,
         budget: budget(common)?,
         command: command_line(&without_outputs(typed)),
-        ..AssessmentRequest::default()
+        ..EvaluationRequest::default()
     })
 }
 

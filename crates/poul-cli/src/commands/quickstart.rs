@@ -8,7 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use clap::Parser;
 use poul::data::{Labels, Need, Roles, RowReader, Source};
-use poul::evaluate::{Bootstrap, Effects, Evaluation, Outcome, Params, Scored};
+use poul::evaluate::{Bootstrap, Effects, Evaluation, Metric, Outcome, Params, Scored};
 use poul::policy::{Assigner, PolicySet};
 use poul::{Error, Result, Seed, Silent};
 use poul_report::number::optional;
@@ -118,9 +118,9 @@ fn comparison(folder: &Path, metrics: &Path, common: &Common) -> Result<String> 
         table.row([
             best.outcome.clone(),
             best.policy.clone(),
-            optional(random.metrics.auuc),
+            optional(random.metrics[Metric::Auuc].value),
             optional(model.and_then(|model| model["auuc"].as_f64())),
-            optional(best.metrics.auuc),
+            optional(best.metrics[Metric::Auuc].value),
         ]);
     }
     Ok(format!(

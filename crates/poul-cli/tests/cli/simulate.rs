@@ -1,13 +1,29 @@
 //! `poul simulate` and `poul quickstart`: files that other commands take as they are.
 
+use std::fs;
+use std::path::Path;
+
+use poul::simulate::scenarios;
+
 use crate::harness::Folder;
 
-const SCENARIOS: [&str; 4] = ["ride-hailing", "long-tail", "stratified", "observational"];
+#[test]
+fn every_scenario_is_named_where_people_look() {
+    let help = Folder::new().succeeds(&["simulate", "--help"]);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for page in ["README.md", "python/poul/_simulation.py"] {
+        let page = fs::read_to_string(root.join(page)).expect("a page");
+        for (scenario, _) in scenarios() {
+            assert!(help.contains(scenario), "{scenario}: {help}");
+            assert!(page.contains(&format!("`{scenario}`")), "{scenario}");
+        }
+    }
+}
 
 #[test]
 fn every_scenario_passes_the_check_that_its_readme_shows() {
     let folder = Folder::new();
-    for scenario in SCENARIOS {
+    for (scenario, _) in scenarios() {
         let simulate = ["simulate", "--scenario", scenario, "--out", scenario, "--rows", "2000"];
         let more = ["--test-rows", "500", "--features", "30"];
         assert_eq!(folder.succeeds(&[&simulate[..], &more].concat()), "", "stdout is for data");

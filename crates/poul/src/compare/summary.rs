@@ -90,9 +90,8 @@ fn cells(shape: &Shape<'_>, finished: &[Finished], versus: Option<&[Finished]>) 
                 Averaged::new(seeds.map(|own| (own.values.as_slice(), own.draws.as_slice())).collect())
             };
             let (own, versus) = (of(finished), versus.map(of));
-            let estimate = |(index, metric): (usize, &Metric)| {
-                own.estimate(*metric, index, versus.as_ref(), shape.level)
-            };
+            let estimate =
+                |(index, metric): (usize, Metric)| own.estimate(metric, index, versus.as_ref(), shape.level);
             cells.push(Cell {
                 population: population.name.clone(),
                 outcome: shape.outcomes[reading.outcome].clone(),
@@ -100,7 +99,7 @@ fn cells(shape: &Shape<'_>, finished: &[Finished], versus: Option<&[Finished]>) 
                 n_treated: reading.n_treated,
                 n_control: reading.n_control,
                 ate: reading.ate,
-                metrics: Metric::ALL.iter().enumerate().filter_map(estimate).collect(),
+                metrics: Metric::compared().enumerate().filter_map(estimate).collect(),
                 note: reading.note.clone(),
             });
         }
@@ -123,16 +122,15 @@ fn assigned(shape: &Shape<'_>, finished: &[Finished], versus: Option<&[Finished]
                 Averaged::new(seeds.iter().map(|own| (own.values.as_slice(), own.draws.as_slice())).collect())
             };
             let (own, versus) = (of(finished), versus.map(of));
-            let estimate = |(index, metric): (usize, &Metric)| {
-                own.estimate(*metric, index, versus.as_ref(), shape.level)
-            };
+            let estimate =
+                |(index, metric): (usize, Metric)| own.estimate(metric, index, versus.as_ref(), shape.level);
             cells.push(AssignedCell {
                 population: population.name.clone(),
                 outcome: shape.outcomes[reading.outcome].clone(),
                 policies: reading.policies,
                 rows: reading.rows,
                 n_policies: reading.n_policies,
-                metrics: Metric::ASSIGNED.iter().enumerate().filter_map(estimate).collect(),
+                metrics: Metric::ASSIGNED.into_iter().enumerate().filter_map(estimate).collect(),
                 notes: reading.notes.clone(),
             });
         }

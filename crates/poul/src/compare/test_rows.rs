@@ -212,7 +212,7 @@ impl<'a> TestRows<'a> {
         let mut read = readings(&scored, params, progress)?;
         let has_truth = self.truth.is_some();
         for own in read.iter_mut().filter(|own| own.policy.is_some() && own.note.is_none()) {
-            let pehe = Metric::ALL.iter().position(|metric| *metric == Metric::Pehe);
+            let pehe = Metric::compared().position(|metric| metric == Metric::Pehe);
             if has_truth && pehe.is_some_and(|pehe| own.values[pehe].is_none()) {
                 own.note = Some("the truth lacks some of the rows: no PEHE".to_owned());
             }

@@ -3,7 +3,7 @@
 //! Greedy splits by reduction of the sum of squares (Breiman et al. 1984). Numbers are cut between their groups, with what
 //! is missing on either side or apart; categories are split in the order of their means, which is optimal (Fisher 1958).
 
-use super::groups::Groups;
+use super::average::groups::Groups;
 use super::reasons::TreeNode;
 
 const DEPTH: usize = 3;

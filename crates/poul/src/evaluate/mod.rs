@@ -20,6 +20,15 @@
 //! | `aucc` | [`cost_curve`] | incremental value against incremental cost |
 //! | `assigned` | [`assigned()`] | R-score, slope and rank gain of each row's own policy, however few rows a policy has |
 //!
+//! [`Metric`] lists them: each says what it is called, what it reads and where it is shown.
+//!
+//! | room | subject |
+//! |---|---|
+//! | `metric` | the metrics, and the list of them |
+//! | `average` | average effects by the doubly robust score |
+//! | [`trust`] | whether effects can be trusted; takes a model |
+//! | [`run`] | a whole evaluation, from tables to an [`Evaluation`]; takes a model |
+//!
 //! Beside the metrics, [`average_effects`] gives the average effect of every policy, over all rows and by group, with
 //! intervals, simultaneous bands and false-discovery rates; [`who_gains`] says along which features effects differ;
 //! [`verdicts`] says what it all amounts to.
@@ -29,81 +38,38 @@
 //! it, so that shares or normalised inverse propensities mean what they say. Standard errors and bootstrap draws
 //! count units, not weights: a row given twice is not a second observation.
 
-mod area;
-mod assigned;
-mod ate;
 mod average;
-mod average_score;
-mod bootstrap;
-mod calibration;
-mod causalml;
-mod claim;
-mod coarse;
-mod cost_curve;
-mod doubly_robust;
 mod effect_tree;
-mod estimate;
-mod evaluation;
-mod gain_curve;
-mod groups;
-mod hidden;
-mod notes;
-mod order;
-mod pair;
-mod params;
-mod ranked;
-mod rate;
-mod reading;
-mod readings;
+mod metric;
 mod reasons;
-mod refinement;
-mod resample;
-mod residual;
 mod result;
-mod sample;
-mod simultaneous;
-mod sklift;
-mod slope;
-mod table;
-mod tails;
-mod top_share;
-mod truth;
-mod units;
+pub mod run;
+pub mod trust;
 mod verdict;
 mod who_gains;
-mod worth;
 
-pub use area::{auuc, qini, random_auuc};
-pub use assigned::{AssignedReading, AssignedRows, arms_are_thin, assigned};
-pub use ate::{Ate, ate};
-pub use average::{Assigned, BY_PREDICTED_EFFECT, FEWEST_ARM_ROWS, average_effects};
-pub use bootstrap::{Bootstrap, Draws};
-pub use calibration::{Bin, Calibration, calibration};
-pub use causalml::{auuc_causalml, auuc_causalml_unnormalised, qini_causalml, qini_causalml_unnormalised};
-pub use cost_curve::{CostCurve, CostPoint, cost_curve};
-pub use doubly_robust::{dr_scores, dr_scores_randomized};
-pub use evaluation::{Effects, Outcome, Scored, evaluate};
-pub use gain_curve::gain_curve;
-pub use params::{CostPair, Params, ValidParams};
-pub use ranked::{Ranked, Rows, Totals};
-pub use rate::{Rate, rate, rate_autoc, rate_qini};
-pub use readings::{Metric, Readings, readings};
+pub use average::{
+    Assigned, BY_PREDICTED_EFFECT, Choice, Estimated, OutcomeWorth, Rule, RuleWorth, WorthParams,
+    average_effects, worth, worth_band,
+};
+pub(crate) use average::{max_t_quantile, sidak_quantile};
+pub use metric::{
+    About, AssignedReading, AssignedRows, Ate, Better, Bin, Bootstrap, Calibration, CostCurve, CostPair,
+    CostPoint, Definition, Draws, Effects, FEWEST_ARM_ROWS, Metric, Metrics, Number, Numbers, Outcome,
+    Params, Ranked, Rate, Readings, Rows, Sample, Scored, Shown, Slope, Strategy, Totals, ValidParams,
+    arms_are_thin, assigned, ate, ate_error, auuc, auuc_causalml, auuc_causalml_unnormalised, calibration,
+    calibration_slope, constant_effect, cost_curve, dr_scores, dr_scores_randomized, evaluate, gain_curve,
+    normalised_pehe, pehe, qini, qini_auc_sklift, qini_causalml, qini_causalml_unnormalised, r_loss, r_score,
+    random_auuc, rate, rate_autoc, rate_qini, readings, uplift_at_k, uplift_auc_sklift,
+};
 pub use reasons::{
     AtomEffect, AverageEffect, Balance, CheckResult, FeatureEffect, FeatureGroup, HiddenBound,
     HiddenConfounding, OutcomeCalibration, Overlap, Placebo, PolicyAverage, PolicyPlace, Provenance,
     Sensitivity, TrainingPoint, TreeNode, Validation, Verdict, WhoGains,
 };
-pub use residual::{constant_effect, r_loss, r_score};
 pub use result::{
-    AssignedPolicies, AssignedResult, CostResult, CurvePoint, Evaluation, Interval, Metrics, PolicyResult,
+    AssignedPolicies, AssignedResult, CostResult, CurvePoint, Evaluation, Interval, PolicyResult,
     PooledResult, TopShare,
 };
-pub use sample::Sample;
-pub(crate) use simultaneous::{max_t_quantile, sidak_quantile};
-pub use sklift::{qini_auc_sklift, uplift_auc_sklift};
-pub use slope::{Slope, calibration_slope};
-pub use top_share::{Strategy, uplift_at_k};
-pub use truth::{ate_error, normalised_pehe, pehe};
 pub use verdict::{Grade, Judgement, OutcomeVerdict, PolicyJudgement, Verdicts, verdicts};
 pub use who_gains::{SampledEffects, who_gains};
-pub use worth::{Choice, Estimated, OutcomeWorth, Rule, RuleWorth, WorthParams, worth, worth_band};

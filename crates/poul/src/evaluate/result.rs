@@ -4,8 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::calibration::Bin;
-use super::cost_curve::CostPoint;
+use super::metric::{CostPoint, Metrics};
 use super::reasons::{AtomEffect, AverageEffect, PolicyPlace, Provenance, Validation, WhoGains};
 use super::verdict::Verdicts;
 
@@ -85,114 +84,6 @@ pub struct PooledResult {
     /// The numbers.
     #[serde(flatten)]
     pub metrics: Metrics,
-}
-
-/// The numbers of one comparison; the functions of this module of the same names define them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Metrics {
-    /// Rows that got the policy.
-    pub n_treated: usize,
-    /// Rows it is compared with.
-    pub n_control: usize,
-    /// Observed average effect: difference in means.
-    pub ate: Option<f64>,
-    /// Its standard error, by cluster where clusters are given.
-    pub ate_se: Option<f64>,
-    /// Its interval.
-    pub ate_interval: Option<Interval>,
-    /// Mean predicted effect.
-    pub ate_predicted: Option<f64>,
-    /// The paper's AUUC.
-    pub auuc: Option<f64>,
-    /// Its interval.
-    pub auuc_interval: Option<Interval>,
-    /// The AUUC of a random ranking: 0.5 or −0.5.
-    pub random_auuc: Option<f64>,
-    /// Normalised Qini area; ties cannot matter.
-    pub qini: Option<f64>,
-    /// Its interval.
-    pub qini_interval: Option<Interval>,
-    /// causalml's AUUC.
-    pub auuc_causalml: Option<f64>,
-    /// Its interval.
-    pub auuc_causalml_interval: Option<Interval>,
-    /// causalml's Qini.
-    pub qini_causalml: Option<f64>,
-    /// Its interval.
-    pub qini_causalml_interval: Option<Interval>,
-    /// scikit-uplift's uplift AUC; 0/1 outcomes only.
-    pub uplift_auc_sklift: Option<f64>,
-    /// Its interval.
-    pub uplift_auc_sklift_interval: Option<Interval>,
-    /// scikit-uplift's Qini AUC; 0/1 outcomes only.
-    pub qini_auc_sklift: Option<f64>,
-    /// Its interval.
-    pub qini_auc_sklift_interval: Option<Interval>,
-    /// Effects among the rows ranked highest.
-    pub uplift_at_k: Vec<TopShare>,
-    /// RATE with equal weights.
-    pub rate_autoc: Option<f64>,
-    /// Its half-sample standard error.
-    pub rate_autoc_se: Option<f64>,
-    /// Its interval.
-    pub rate_autoc_interval: Option<Interval>,
-    /// RATE with weight q.
-    pub rate_qini: Option<f64>,
-    /// Its half-sample standard error.
-    pub rate_qini_se: Option<f64>,
-    /// Its interval.
-    pub rate_qini_interval: Option<Interval>,
-    /// The paper's MAPE over bins.
-    pub mape: Option<f64>,
-    /// Its interval.
-    pub mape_interval: Option<Interval>,
-    /// Bins whose observed effect is smaller than its standard error: there a relative error says little.
-    pub mape_flagged_bins: usize,
-    /// Σ|τ̂ − τ| / Σ|τ| over bins.
-    pub wmape: Option<f64>,
-    /// Its interval.
-    pub wmape_interval: Option<Interval>,
-    /// Calibration slope: 1 where sizes are right.
-    pub calibration_slope: Option<f64>,
-    /// Its standard error.
-    pub calibration_slope_se: Option<f64>,
-    /// Its interval.
-    pub calibration_slope_interval: Option<Interval>,
-    /// Predicted and observed effects by bin.
-    pub calibration: Vec<Bin>,
-    /// R-loss.
-    pub r_loss: Option<f64>,
-    /// Its interval.
-    pub r_loss_interval: Option<Interval>,
-    /// 1 − R-loss / R-loss of a constant effect.
-    pub r_score: Option<f64>,
-    /// Its interval.
-    pub r_score_interval: Option<Interval>,
-    /// Mean true effect, where the truth is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ate_true: Option<f64>,
-    /// Root mean squared error against the truth.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pehe: Option<f64>,
-    /// Its interval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pehe_interval: Option<Interval>,
-    /// `pehe` over the standard deviation of the truth.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub normalised_pehe: Option<f64>,
-    /// Its interval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub normalised_pehe_interval: Option<Interval>,
-    /// Absolute error of the mean effect against the truth.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ate_error: Option<f64>,
-    /// Its interval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ate_error_interval: Option<Interval>,
-    /// The gain curve.
-    pub curve: Vec<CurvePoint>,
-    /// Why numbers are missing or doubtful.
-    pub notes: Vec<String>,
 }
 
 /// The effect among the rows ranked highest.

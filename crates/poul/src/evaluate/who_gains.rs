@@ -5,8 +5,8 @@
 
 use rayon::prelude::*;
 
+use super::average::groups::Groups;
 use super::effect_tree::effect_tree;
-use super::groups::Groups;
 use super::reasons::{FeatureEffect, FeatureGroup, WhoGains};
 use crate::data::RawColumn;
 use crate::{Error, Result};

@@ -5,11 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::params::{Scenario, Simulation, Valid};
+use super::params::{Simulation, Valid};
 use super::policies::{PolicyTable, Rules};
 use super::run::{Output, Summary};
+use super::scenario::Task;
 use super::world::World;
-use super::{delivery, long_tail, observational, ride_hailing, stratified};
 use crate::policy::PolicySet;
 use crate::{Error, Kind, Progress, Result, Seed, quoted_word};
 
@@ -35,63 +35,55 @@ pub fn run_again(request: &Again, folder: &Path, progress: &dyn Progress) -> Res
     let world = read(&request.world)?;
     let params = world.check().map_err(|error| error.file(request.world.join("world.toml")))?;
     let world_seed = Seed::new(params.seed).child("simulate").child("world");
-    match params.scenario {
-        Scenario::RideHailing => {
-            written(request, &world, ride_hailing::world(&params, world_seed), folder, progress)
-        }
-        Scenario::LongTail => {
-            written(request, &world, long_tail::world(&params, world_seed)?, folder, progress)
-        }
-        Scenario::Stratified => {
-            written(request, &world, stratified::world(&params, world_seed)?, folder, progress)
-        }
-        Scenario::Delivery => {
-            written(request, &world, delivery::world(&params, world_seed), folder, progress)
-        }
-        Scenario::Observational => {
-            written(request, &world, observational::world(&params, world_seed)?, folder, progress)
-        }
-    }
+    let round = Round { request, settings: &world, folder, progress };
+    (params.scenario.draw)(&params, world_seed, Task::Again(round))
 }
 
-fn written<W: World>(
-    request: &Again,
-    settings: &Simulation,
-    world: W,
-    folder: &Path,
-    progress: &dyn Progress,
-) -> Result<Summary> {
-    let table = policies(&world.setting().policies, &request.policies)?;
-    let n_policies = table.names.len();
-    let round = Simulation {
-        rows: request.rows.unwrap_or(settings.rows),
-        test_rows: request.test_rows,
-        truth_rows: request.truth_rows,
-        ..settings.clone()
-    };
-    let params = Valid { n_policies, ..round.check()? };
-    let world = world.with_policies(table, vec![1.0 / n_policies as f64; n_policies]);
-    let made_by = format!(
-        "poul simulate --world {} --policies {} --rows {} --test-rows {} --truth-rows {} --seed {} --out .",
-        quoted_word(&request.world.display().to_string()),
-        quoted_word(&request.policies.display().to_string()),
-        params.n_train,
-        params.n_test,
-        params.n_truth,
-        request.seed,
-    );
-    std::fs::create_dir_all(folder).map_err(|error| Error::output(folder, error))?;
-    let seed = Seed::new(params.seed).child("simulate").child("again").index(request.seed);
-    let output = Output {
-        params: &params,
-        world: settings,
-        folder,
-        progress,
-        seed,
-        files: Vec::new(),
-        made_by: Some(made_by),
-    };
-    output.write(&world, false)
+/// A round that is to be run in a world.
+pub(super) struct Round<'a> {
+    request: &'a Again,
+    /// The settings of the world.
+    settings: &'a Simulation,
+    folder: &'a Path,
+    progress: &'a dyn Progress,
+}
+
+impl Round<'_> {
+    /// Runs the policies in the world.
+    pub(super) fn write<W: World>(self, world: W) -> Result<Summary> {
+        let Self { request, settings, folder, progress } = self;
+        let table = policies(&world.setting().policies, &request.policies)?;
+        let n_policies = table.names.len();
+        let round = Simulation {
+            rows: request.rows.unwrap_or(settings.rows),
+            test_rows: request.test_rows,
+            truth_rows: request.truth_rows,
+            ..settings.clone()
+        };
+        let params = Valid { n_policies, ..round.check()? };
+        let world = world.with_policies(table, vec![1.0 / n_policies as f64; n_policies]);
+        let made_by = format!(
+            "poul simulate --world {} --policies {} --rows {} --test-rows {} --truth-rows {} --seed {} --out .",
+            quoted_word(&request.world.display().to_string()),
+            quoted_word(&request.policies.display().to_string()),
+            params.n_train,
+            params.n_test,
+            params.n_truth,
+            request.seed,
+        );
+        std::fs::create_dir_all(folder).map_err(|error| Error::output(folder, error))?;
+        let seed = Seed::new(params.seed).child("simulate").child("again").index(request.seed);
+        let output = Output {
+            params: &params,
+            world: settings,
+            folder,
+            progress,
+            seed,
+            files: Vec::new(),
+            made_by: Some(made_by),
+        };
+        output.write(&world, false)
+    }
 }
 
 /// The settings of the world in a folder.

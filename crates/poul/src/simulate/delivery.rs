@@ -15,6 +15,7 @@ use rand_distr::{Distribution, Gamma, Poisson, StandardNormal};
 use super::features::{Features, factors};
 use super::params::Valid;
 use super::policies::{PolicyTable, Rules};
+use super::scenario::{Readme, Scenario};
 use super::synthetic::feature_fields;
 use super::world::{Contrasts, Part, Response, Setting, World, mean_and_sd};
 use crate::{Rng, Seed};
@@ -42,6 +43,40 @@ const HABIT: f64 = 1.5;
 const MEAN_ORDERS: f64 = 14.0;
 /// Standard deviation of what orders bring without offers.
 const BASELINE_SD: f64 = 2.0;
+
+/// The scenario.
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "delivery",
+    what: "offers by zone and part of the day, to users who meet the contexts of one zone",
+    min_features: N_NAMED_FEATURES,
+    n_policies: 20,
+    policy_range: (2, 20_000),
+    fixed: Some((N_CONTEXTS, N_ACTIONS)),
+    noise: 2.0,
+    max_noise: 1_000.0,
+    readme: Readme {
+        story: "Users of a food-delivery platform are assigned at random to a policy, which says for each context (zone × \
+             part of the day) what is offered:\nnothing, a discount or free delivery. A user orders in one zone, in \
+             its parts of the day as it is used to, and meets the offers of those contexts\nalone, by the share of \
+             its orders there. How often it ordered in each before the experiment stands in the columns `trips_*`.",
+        files: &[],
+        columns: &[
+            ("zone", "where the user orders"),
+            ("trips_airport_breakfast … trips_west_night", "orders in each context before the experiment"),
+            ("coupon_rate", "share of past orders with a coupon"),
+            ("basket", "usual size of an order"),
+            ("tenure_days, wait_minutes", "since sign-up; usual wait for an order"),
+            ("f001 …", "correlated numbers, some with missing values; no effect depends on them"),
+            ("policy", "the policy assigned"),
+            ("spend", "what an order of the month brought on average"),
+        ],
+        formula,
+        roles: "--outcome spend --exposure 'trips_*'",
+        policy: None,
+        more: None,
+    },
+    draw: |params, seed, task| task.carry_out(world(params, seed), false),
+};
 
 /// The platform.
 pub(super) struct Delivery {
@@ -106,6 +141,14 @@ pub(super) fn world(params: &Valid, seed: Seed) -> Delivery {
     };
     world.calibrate(seed.child("calibration"));
     world
+}
+
+fn formula(noise: f64) -> String {
+    format!(
+        "\n`spend` = m(x) + Σ w(s)·(what the policy offers in s)·v(s, offer)·q(x, offer) + noise, summed over contexts s, \
+             w(s) being the share of the user's\norders in s. Over users and policies other than control the effect \
+             has standard deviation 1; the noise is normal with standard deviation {noise}.\n"
+    )
 }
 
 /// How often each offer is made in each context.

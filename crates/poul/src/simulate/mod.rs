@@ -28,6 +28,7 @@ mod readme;
 mod recombine;
 mod ride_hailing;
 mod run;
+mod scenario;
 mod stratified;
 mod surface;
 mod synthetic;
@@ -37,5 +38,6 @@ mod world;
 mod world_tests;
 
 pub use again::{Again, run_again};
-pub use params::{Simulation, Valid, scenarios};
+pub use params::{Simulation, Valid};
 pub use run::{Summary, run};
+pub use scenario::scenarios;

@@ -4,10 +4,39 @@ use rand::RngExt;
 use rand_distr::StandardNormal;
 
 use super::params::Valid;
+use super::scenario::{Readme, Scenario};
 use super::stratified::with_floor;
 use super::surface::Surface;
-use super::synthetic::{Assignment, Scored, Synthetic};
+use super::synthetic::{Assignment, COLUMNS, MIN_FEATURES, Scored, Synthetic, formula};
 use crate::{Result, Seed};
+
+/// The scenario.
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "observational",
+    what: "assignment that follows features which also drive the outcome",
+    min_features: MIN_FEATURES,
+    n_policies: 10,
+    policy_range: (2, 20_000),
+    fixed: None,
+    noise: 2.0,
+    max_noise: 1_000.0,
+    readme: Readme {
+        story: "Nobody randomised: the probability of a policy depends on features that also drive the outcome, so raw \
+             differences between arms are biased.\nOverlap holds: every policy that is run has a propensity of at \
+             least 0.2 / (number of policies) for every unit. Test rows are assigned\nin the same way; their true \
+             propensities are in `truth_propensity.parquet`.",
+        files: &[(
+            "truth_propensity.parquet",
+            "the true `propensity` of every policy that is run, for the same test rows as the truth",
+        )],
+        columns: &COLUMNS,
+        formula,
+        roles: "--outcome y --design observational",
+        policy: None,
+        more: None,
+    },
+    draw: |params, seed, task| task.carry_out(world(params, seed)?, true),
+};
 
 /// π(t | x) ∝ share(t) · exp(tiltᵀ scores(x)), a fifth of it spread evenly: no propensity is below 0.2 / |T|.
 pub(super) struct Softmax {

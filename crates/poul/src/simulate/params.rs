@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{delivery, ride_hailing, synthetic};
-use crate::{Error, Kind, Result};
+use super::ride_hailing;
+use super::scenario::Scenario;
+use crate::{Error, Result};
 
 /// What to simulate. Defaults that depend on the scenario are `None`; [`check`](Self::check) fills them in.
 ///
@@ -16,20 +17,20 @@ use crate::{Error, Kind, Result};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Simulation {
-    /// Name of the scenario; `ride-hailing`. One of [`scenarios`].
+    /// Name of the scenario; `ride-hailing`. One of [`scenarios`](super::scenarios()).
     pub scenario: String,
     /// Rows of the training table; 20,000. At least 1.
     pub rows: u64,
     /// Rows of the test table; a quarter of `rows`. At least 1.
     pub test_rows: Option<u64>,
-    /// Features of a unit; 100. At least 22 in `ride-hailing`, 29 in `delivery`, 8 in the others; at most 20,000.
+    /// Features of a unit; 100. At least those that the scenario names, such as 22 in `ride-hailing`; at most 20,000.
     pub features: Option<usize>,
-    /// Policies, control included; 8 in `ride-hailing`, 200 in `long-tail`, 30 in `stratified`, 20 in `delivery`, 10 in
-    /// `observational`. At least 2 (3 in `ride-hailing`, and at most 589); at most 20,000.
+    /// Policies, control included; as many as suit the scenario, such as 200 in `long-tail`. At least 2 (3 in
+    /// `ride-hailing`, and at most 589); at most 20,000.
     pub policies: Option<usize>,
-    /// Contexts; 18 in `ride-hailing` and 24 in `delivery` (fixed), 12 in the others. 1 to 1,000.
+    /// Contexts; 12, unless the scenario fixes them. 1 to 1,000.
     pub contexts: Option<usize>,
-    /// Actions, `none` included; 3 in `ride-hailing` and `delivery` (fixed), 5 in the others. 2 to 1,000.
+    /// Actions, `none` included; 5, unless the scenario fixes them. 2 to 1,000.
     pub actions: Option<usize>,
     /// Size of the noise. In `ride-hailing`, the standard deviation of the logarithm of an active user's GMV; 0.7.
     /// In the others, the standard deviation of the noise over that of the effects; 2. From 0 to 1,000 (to 3 in
@@ -45,7 +46,7 @@ pub struct Simulation {
 impl Default for Simulation {
     fn default() -> Self {
         Self {
-            scenario: Scenario::RideHailing.name().to_string(),
+            scenario: ride_hailing::SCENARIO.name.to_string(),
             rows: 20_000,
             test_rows: None,
             features: None,
@@ -62,7 +63,7 @@ impl Default for Simulation {
 /// A [`Simulation`] whose settings are complete and in range.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Valid {
-    pub(super) scenario: Scenario,
+    pub(super) scenario: &'static Scenario,
     pub(super) n_train: u64,
     pub(super) n_test: u64,
     pub(super) n_truth: u64,
@@ -74,80 +75,23 @@ pub struct Valid {
     pub(super) seed: u64,
 }
 
-/// The names of the scenarios and what each is.
-pub fn scenarios() -> &'static [(&'static str, &'static str)] {
-    &[
-        ("ride-hailing", "class upgrades by city tier, hour and request class; GMV and cost; March and June"),
-        ("long-tail", "hundreds of recombined policies, most of them rare, a fifth never run"),
-        ("stratified", "assignment probabilities that differ between strata and are known"),
-        ("observational", "assignment that follows features which also drive the outcome"),
-        ("delivery", "offers by zone and part of the day, to users who meet the contexts of one zone"),
-    ]
-}
-
-/// A scenario.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scenario {
-    RideHailing,
-    LongTail,
-    Stratified,
-    Observational,
-    Delivery,
-}
-
-impl Scenario {
-    const ALL: [Self; 5] =
-        [Self::RideHailing, Self::LongTail, Self::Stratified, Self::Observational, Self::Delivery];
-
-    /// Its name.
-    pub(super) fn name(self) -> &'static str {
-        scenarios()[self as usize].0
-    }
-
-    fn n_policies(self) -> usize {
-        match self {
-            Self::RideHailing => 8,
-            Self::LongTail => 200,
-            Self::Stratified => 30,
-            Self::Observational => 10,
-            Self::Delivery => 20,
-        }
-    }
-}
-
 /// Pairs of a row and a policy whose truth is written unless more are asked for.
 pub(super) const TRUTH_PAIRS: u64 = 5_000_000;
 
 impl Simulation {
     /// Completes the settings; every one that is out of range is a usage error.
     pub fn check(&self) -> Result<Valid> {
-        let scenario =
-            Scenario::ALL.into_iter().find(|scenario| scenario.name() == self.scenario).ok_or_else(|| {
-                let known = scenarios().iter().map(|(name, _)| *name);
-                Error::unknown(Kind::Usage, "scenario", &self.scenario, "scenarios", known)
-            })?;
-        let in_city = scenario == Scenario::RideHailing;
-        let (min_features, policy_range) = match scenario {
-            Scenario::RideHailing => (ride_hailing::N_NAMED_FEATURES, (3, ride_hailing::MAX_POLICIES)),
-            Scenario::Delivery => (delivery::N_NAMED_FEATURES, (2, 20_000)),
-            _ => (synthetic::MIN_FEATURES, (2, 20_000)),
-        };
-        // Contexts and actions where they are part of the story.
-        let fixed = match scenario {
-            Scenario::RideHailing => Some((ride_hailing::N_CONTEXTS, ride_hailing::N_ACTIONS)),
-            Scenario::Delivery => Some((delivery::N_CONTEXTS, delivery::N_ACTIONS)),
-            _ => None,
-        };
+        let scenario = Scenario::named(&self.scenario)?;
+        let Scenario { name, policy_range, fixed, max_noise, .. } = *scenario;
         let context_range = fixed.map_or((1, 1_000), |(n, _)| (n, n));
         let action_range = fixed.map_or((2, 1_000), |(_, n)| (n, n));
-        let name = scenario.name();
         let (default_contexts, default_actions) = fixed.unwrap_or((12, 5));
 
         let n_train = in_range("rows", self.rows, (1, 1 << 40), name)?;
         let n_test =
             in_range("test_rows", self.test_rows.unwrap_or((n_train / 4).max(1)), (1, 1 << 40), name)?;
         let n_policies =
-            in_range("policies", self.policies.unwrap_or(scenario.n_policies()), policy_range, name)?;
+            in_range("policies", self.policies.unwrap_or(scenario.n_policies), policy_range, name)?;
         let affordable = (TRUTH_PAIRS / n_policies as u64).max(1);
         let n_truth = match self.truth_rows {
             Some(rows) => in_range("truth_rows", rows, (1, n_test), name)?,
@@ -158,14 +102,18 @@ impl Simulation {
             n_train,
             n_test,
             n_truth,
-            n_features: in_range("features", self.features.unwrap_or(100), (min_features, 20_000), name)?,
+            n_features: in_range(
+                "features",
+                self.features.unwrap_or(100),
+                (scenario.min_features, 20_000),
+                name,
+            )?,
             n_policies,
             n_contexts: in_range("contexts", self.contexts.unwrap_or(default_contexts), context_range, name)?,
             n_actions: in_range("actions", self.actions.unwrap_or(default_actions), action_range, name)?,
-            noise: self.noise.unwrap_or(if in_city { 0.7 } else { 2.0 }),
+            noise: self.noise.unwrap_or(scenario.noise),
             seed: self.seed,
         };
-        let max_noise = if in_city { 3.0 } else { 1_000.0 };
         if !(0.0..=max_noise).contains(&valid.noise) {
             let what = format!("`noise` is {}: it must be from 0 to {max_noise} in `{name}`", valid.noise);
             return Err(Error::usage(what).hint("leave it out for the default"));
@@ -181,9 +129,9 @@ impl Simulation {
 impl Valid {
     /// The settings in full, as a world is kept.
     pub(super) fn settings(&self) -> Simulation {
-        let is_fixed = matches!(self.scenario, Scenario::RideHailing | Scenario::Delivery);
+        let is_fixed = self.scenario.fixed.is_some();
         Simulation {
-            scenario: self.scenario.name().to_owned(),
+            scenario: self.scenario.name.to_owned(),
             rows: self.n_train,
             test_rows: Some(self.n_test),
             features: Some(self.n_features),
@@ -234,6 +182,8 @@ fn in_range<N: PartialOrd + std::fmt::Display + Copy>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Kind;
+    use crate::simulate::scenario::SCENARIOS;
 
     fn simulation(scenario: &str) -> Simulation {
         Simulation { scenario: scenario.into(), ..Simulation::default() }
@@ -241,9 +191,9 @@ mod tests {
 
     #[test]
     fn every_scenario_has_its_name_and_defaults() {
-        for ((name, _), scenario) in scenarios().iter().zip(Scenario::ALL) {
-            let valid = simulation(name).check().unwrap();
-            assert_eq!(valid.scenario, scenario);
+        for scenario in SCENARIOS {
+            let valid = simulation(scenario.name).check().unwrap();
+            assert_eq!((valid.scenario, valid.n_policies), (*scenario, scenario.n_policies));
             assert_eq!((valid.n_train, valid.n_test, valid.n_features), (20_000, 5_000, 100));
         }
     }

@@ -11,11 +11,11 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::averages::AverageTruth;
-use super::params::{Scenario, Simulation, TRUTH_PAIRS, Valid};
-use super::synthetic::Assignment;
+use super::params::{Simulation, TRUTH_PAIRS, Valid};
+use super::readme;
+use super::scenario::Task;
 use super::truth::TruthWriter;
 use super::world::{Part, Setting, World};
-use super::{delivery, long_tail, observational, readme, ride_hailing, stratified};
 use crate::data::TableWriter;
 use crate::{AtomicFile, Error, Progress, Result, Seed};
 
@@ -56,7 +56,7 @@ pub fn run(params: &Valid, folder: &Path, progress: &dyn Progress) -> Result<Sum
     let seed = Seed::new(params.seed).child("simulate");
     let world_seed = seed.child("world");
     std::fs::create_dir_all(folder).map_err(|error| Error::output(folder, error))?;
-    let mut output = Output {
+    let output = Output {
         params,
         world: &params.settings(),
         folder,
@@ -65,19 +65,7 @@ pub fn run(params: &Valid, folder: &Path, progress: &dyn Progress) -> Result<Sum
         files: Vec::new(),
         made_by: None,
     };
-    match params.scenario {
-        Scenario::RideHailing => output.write(&ride_hailing::world(params, world_seed), false),
-        Scenario::LongTail => output.write(&long_tail::world(params, world_seed)?, false),
-        Scenario::Stratified => {
-            let world = stratified::world(params, world_seed)?;
-            if let Assignment::Stratified(strata) = &world.assignment {
-                strata.write_csv(&output.file("strata.csv"), &world.setting)?;
-            }
-            output.write(&world, false)
-        }
-        Scenario::Delivery => output.write(&delivery::world(params, world_seed), false),
-        Scenario::Observational => output.write(&observational::world(params, world_seed)?, true),
-    }
+    (params.scenario.draw)(params, world_seed, Task::First(output))
 }
 
 pub(super) struct Output<'a> {
@@ -94,7 +82,7 @@ pub(super) struct Output<'a> {
 }
 
 impl Output<'_> {
-    fn file(&mut self, name: &str) -> PathBuf {
+    pub(super) fn file(&mut self, name: &str) -> PathBuf {
         let path = self.folder.join(name);
         self.files.push(path.clone());
         path
@@ -121,7 +109,7 @@ impl Output<'_> {
         write_text(&self.file("README.md"), &readme::text(params, setting, made_by.as_deref()))?;
         let named = |idx: usize| setting.policies.names[idx].clone();
         Ok(Summary {
-            scenario: params.scenario.name().to_string(),
+            scenario: params.scenario.name.to_string(),
             seed: params.seed,
             train_rows: params.n_train,
             test_rows: params.n_test,

@@ -8,14 +8,50 @@ use rand::RngExt;
 use rand_distr::StandardNormal;
 
 use super::params::Valid;
+use super::scenario::{Readme, Scenario, Task};
 use super::surface::Surface;
-use super::synthetic::{Assignment, Scored, Synthetic};
+use super::synthetic::{Assignment, MIN_FEATURES, Scored, Synthetic, formula};
 use super::world::Setting;
 use crate::{AtomicFile, Error, Result, Rng, Seed};
 
 const NAMES: [&str; 5] = ["s1", "s2", "s3", "s4", "s5"];
 /// Cumulative sizes of all strata but the last.
 const SIZES: [f64; 4] = [0.1, 0.3, 0.55, 0.8];
+
+/// The scenario.
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "stratified",
+    what: "assignment probabilities that differ between strata and are known",
+    min_features: MIN_FEATURES,
+    n_policies: 30,
+    policy_range: (2, 20_000),
+    fixed: None,
+    noise: 2.0,
+    max_noise: 1_000.0,
+    readme: Readme {
+        story: "Policies are assigned at random within five strata, with probabilities that differ between strata \
+             (`strata.csv`). Strata are cut from a score\nthat also drives the outcome, so arms are not comparable \
+             without them. Test rows are assigned in the same way.",
+        files: &[("strata.csv", "`stratum`, `policy`, `probability` of assignment")],
+        columns: &[
+            ("f001 …", "features: correlated numbers of several shapes, some with missing values"),
+            ("stratum", "`s1` to `s5`, a function of the features"),
+            ("policy", "the policy assigned"),
+            ("y", "the outcome"),
+        ],
+        formula,
+        roles: "--outcome y --design stratified --stratum stratum",
+        policy: None,
+        more: None,
+    },
+    draw: |params, seed, mut task| {
+        let world = world(params, seed)?;
+        if let (Task::First(output), Assignment::Stratified(strata)) = (&mut task, &world.assignment) {
+            strata.write_csv(&output.file("strata.csv"), &world.setting)?;
+        }
+        task.carry_out(world, false)
+    },
+};
 
 /// Which stratum a unit is in, and what is assigned there.
 pub(super) struct Strata {

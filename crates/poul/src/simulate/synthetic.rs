@@ -24,6 +24,13 @@ use crate::{Result, Rng, Seed};
 
 /// The fewest features that the effects can be made of.
 pub(super) const MIN_FEATURES: usize = 8;
+/// The columns, where there are no others.
+pub(super) const COLUMNS: [(&str, &str); 3] = [
+    ("f001 …", "features: correlated numbers of several shapes, some with missing values"),
+    ("policy", "the policy assigned"),
+    ("y", "the outcome"),
+];
+
 const N_FACTORS: usize = 6;
 /// Effects depend on 8 features and the baseline on 8, of which 4 are shared (more where there are fewer than 12).
 const N_DRIVERS: usize = 12;
@@ -230,6 +237,16 @@ impl World for Synthetic {
         let noise: f64 = rng.sample(StandardNormal);
         outcomes[0] = self.expected(units, 0, row, policy_idx) + self.noise * noise;
     }
+}
+
+/// How the outcome comes about, in words.
+pub(super) fn formula(noise: f64) -> String {
+    format!(
+        "\n`y` = m(x) + g(x)ᵀ(F(μ) − F(μ_control)) + noise, with m and g smooth and non-linear in at most 12 of \
+             the features, and F non-linear in\nthe policy's mixture μ over contexts and actions. Over units and \
+             policies other than control the effect has standard deviation 1; the noise\nis normal with standard \
+             deviation {noise}; m has 2.\n"
+    )
 }
 
 /// Fields `f001`, `f002`, … of the numeric features.

@@ -128,6 +128,9 @@ mod tests {
         assert!(Cholesky::new(vec![f64::NAN], 1).is_none());
         let floored = Cholesky::floored(vec![4.0, 0.0, 2.0, 1.0 - 1e-15], 2, 1e-6).unwrap();
         assert_eq!(floored.into_factor(), [2.0, 0.0, 1.0, 1e-3]);
+        // The example of many a textbook.
+        let published = Cholesky::new(vec![25.0, 15.0, -5.0, 15.0, 18.0, 0.0, -5.0, 0.0, 11.0], 3).unwrap();
+        assert_eq!(published.into_factor(), [5.0, 0.0, 0.0, 3.0, 3.0, 0.0, -1.0, 1.0, 3.0]);
         // Of rank one: the second column has nothing left.
         assert_eq!(semidefinite_factor(&[4.0, 2.0, 2.0, 1.0], 2), [2.0, 0.0, 1.0, 0.0]);
     }

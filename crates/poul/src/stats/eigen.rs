@@ -134,6 +134,23 @@ mod tests {
         }
     }
 
+    /// The second difference on n points: 2 − 2cos(kπ/(n + 1)), k = n … 1.
+    #[test]
+    fn eigenvalues_that_are_known_in_closed_form() {
+        for n in [3, 8] {
+            let entry = |place: usize| match (place / n).abs_diff(place % n) {
+                0 => 2.0,
+                1 => -1.0,
+                _ => 0.0,
+            };
+            let eigen = SymmetricEigen::of((0..n * n).map(entry).collect(), n);
+            for (k, value) in (1..=n).rev().zip(&eigen.values) {
+                let known = 2.0 - 2.0 * (k as f64 * std::f64::consts::PI / (n + 1) as f64).cos();
+                assert!((value - known).abs() < 1e-12, "{n}: {value} {known}");
+            }
+        }
+    }
+
     #[test]
     fn diagonal_and_zero_matrices_are_no_trouble() {
         let eigen = SymmetricEigen::of(vec![1.0, 0.0, 0.0, 3.0], 2);

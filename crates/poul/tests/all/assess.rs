@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float32Type;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
-use poul::assess::{AssessmentRequest, EffectColumn, assess_columns, assess_model, fitted_roles};
 use poul::data::{Budget, EncoderParams, Need, Roles, Source};
 use poul::effect::{EffectTable, Question, Settings};
+use poul::evaluate::run::{EffectColumn, EvaluationRequest, evaluate_columns, evaluate_model, fitted_roles};
 use poul::evaluate::{BY_PREDICTED_EFFECT, Evaluation, PolicyResult};
 use poul::model::{FitRequest, Model, fit};
 use poul::policy::PolicySet;
@@ -81,23 +81,23 @@ fn fitted(source: &Source, weight: Option<&str>) -> Model {
     fit(&request, &Silent).unwrap()
 }
 
-fn by_model(model: &Model, source: &Source, request: AssessmentRequest) -> Result<Evaluation> {
+fn by_model(model: &Model, source: &Source, request: EvaluationRequest) -> Result<Evaluation> {
     let roles = fitted_roles(model, source, &Silent);
-    assess_model(model, None, source, &AssessmentRequest { roles, ..request }.check()?, &Silent)
+    evaluate_model(model, None, source, &EvaluationRequest { roles, ..request }.check()?, &Silent)
 }
 
-fn of_columns(effects: &[(&str, Option<&str>)]) -> AssessmentRequest {
+fn of_columns(effects: &[(&str, Option<&str>)]) -> EvaluationRequest {
     let column = |(column, policy): &(&str, Option<&str>)| EffectColumn {
         column: (*column).to_owned(),
         policy: policy.map(str::to_owned),
         outcome: Some("gmv".to_owned()),
     };
     let roles = Roles { outcome: vec!["gmv".to_owned()], ..Roles::default() };
-    AssessmentRequest { roles, effects: effects.iter().map(column).collect(), ..AssessmentRequest::default() }
+    EvaluationRequest { roles, effects: effects.iter().map(column).collect(), ..EvaluationRequest::default() }
 }
 
-fn quick() -> AssessmentRequest {
-    AssessmentRequest { draws: 20, by: vec!["city".to_owned()], ..AssessmentRequest::default() }
+fn quick() -> EvaluationRequest {
+    EvaluationRequest { draws: 20, by: vec!["city".to_owned()], ..EvaluationRequest::default() }
 }
 
 /// What was found, without where the rows lay.
@@ -115,21 +115,21 @@ fn a_table_in_memory_in_pieces_or_in_a_file_is_the_same_table() {
     writer.finish().unwrap();
     let whole = in_memory(&table, 1);
     let model = fitted(&whole, None);
-    let (of_model, of_columns) = (quick(), AssessmentRequest { draws: 20, ..of_columns(&[("tau", None)]) });
+    let (of_model, of_columns) = (quick(), EvaluationRequest { draws: 20, ..of_columns(&[("tau", None)]) });
     let (one, two) = (by_model(&model, &whole, of_model.clone()), of_columns.clone().check().unwrap());
-    let (one, two) = (found(one), found(assess_columns(&whole, &two, &Silent)));
+    let (one, two) = (found(one), found(evaluate_columns(&whole, &two, &Silent)));
     let elsewhere = [in_memory(&table, 7), Source::open(&path.to_string_lossy()).unwrap()];
     for source in &elsewhere {
         assert_eq!(found(by_model(&model, source, of_model.clone())), one);
         let request = of_columns.clone().check().unwrap();
-        assert_eq!(found(assess_columns(source, &request, &Silent)), two);
+        assert_eq!(found(evaluate_columns(source, &request, &Silent)), two);
     }
     for n_threads in [1, 3] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
         assert_eq!(pool.install(|| found(by_model(&model, &whole, of_model.clone()))), one);
     }
     let command = "poul evaluate m.poul data.parquet".to_owned();
-    let recorded = AssessmentRequest { command: command.clone(), checks: false, ..quick() };
+    let recorded = EvaluationRequest { command: command.clone(), checks: false, ..quick() };
     let recorded = by_model(&model, &elsewhere[1], recorded);
     let provenance = recorded.unwrap().provenance.unwrap();
     assert_eq!((provenance.command, provenance.learner.as_deref()), (command, Some("ridge")));
@@ -137,7 +137,7 @@ fn a_table_in_memory_in_pieces_or_in_a_file_is_the_same_table() {
     let files: Vec<&str> = provenance.files.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(files, ["a table in memory (training)", "data.parquet (test)"]);
 
-    let missing = AssessmentRequest { by: vec!["cty".to_owned()], ..quick() };
+    let missing = EvaluationRequest { by: vec!["cty".to_owned()], ..quick() };
     let [in_memory, in_file] = [&elsewhere[0], &elsewhere[1]]
         .map(|source| by_model(&model, source, missing.clone()).unwrap_err().to_string());
     assert_eq!(in_memory, "`by`: there is no column `cty`");
@@ -149,7 +149,7 @@ fn effects_written_to_columns_measure_as_the_model_that_wrote_them() {
     let table = table();
     let source = in_memory(&table, 1);
     let model = fitted(&source, None);
-    let own = by_model(&model, &source, AssessmentRequest { draws: 0, ..quick() }).unwrap();
+    let own = by_model(&model, &source, EvaluationRequest { draws: 0, ..quick() }).unwrap();
 
     let roles = Roles { treatment: Some("policy".to_owned()), ..Roles::default() };
     let columns = model.columns(&source, &roles, Need::SCORE).unwrap();
@@ -185,8 +185,8 @@ fn effects_written_to_columns_measure_as_the_model_that_wrote_them() {
     let added = [("of_t1".to_owned(), of_policy(0)), ("of_t2".to_owned(), of_policy(1))];
     let scored = RecordBatch::try_from_iter(written.chain(added)).unwrap();
     let request = of_columns(&[("of_t1", Some("T1")), ("of_t2", Some("T2"))]);
-    let request = AssessmentRequest { draws: 0, by: vec!["city".to_owned()], ..request };
-    let theirs = assess_columns(&in_memory(&scored, 3), &request.check().unwrap(), &Silent).unwrap();
+    let request = EvaluationRequest { draws: 0, by: vec!["city".to_owned()], ..request };
+    let theirs = evaluate_columns(&in_memory(&scored, 3), &request.check().unwrap(), &Silent).unwrap();
     let gmv: Vec<&PolicyResult> = own.results.iter().filter(|result| result.outcome == "gmv").collect();
     assert_eq!(gmv, theirs.results.iter().collect::<Vec<_>>());
     // Averages of a model lean on m̂ of the features, which columns do not have: the same estimand, a smaller error.
@@ -207,7 +207,7 @@ fn effects_written_to_columns_measure_as_the_model_that_wrote_them() {
 fn parts_are_there_when_asked_for() {
     let source = in_memory(&table(), 1);
     let model = fitted(&source, None);
-    let full = AssessmentRequest { draws: 0, placebo: 1, ..quick() };
+    let full = EvaluationRequest { draws: 0, placebo: 1, ..quick() };
     let full = by_model(&model, &source, full).unwrap();
     let validation = full.validation.as_ref().unwrap();
     assert!(!validation.placebo.is_empty() && !validation.checks.is_empty());
@@ -217,13 +217,13 @@ fn parts_are_there_when_asked_for() {
     for by in groupings {
         assert!(full.averages.iter().any(|own| own.by.as_deref() == by), "{by:?}");
     }
-    let request = AssessmentRequest { draws: 0, checks: false, ..AssessmentRequest::default() };
+    let request = EvaluationRequest { draws: 0, checks: false, ..EvaluationRequest::default() };
     let plain = by_model(&model, &source, request).unwrap();
     assert!(plain.validation.is_none() && plain.atoms.is_empty() && plain.policies.is_empty());
     assert_eq!(plain.results, full.results);
     assert!(plain.averages.iter().all(|own| own.by.as_deref() != Some("city")));
     let policy = vec!["T2".to_owned()];
-    let one = AssessmentRequest { policy, draws: 0, checks: false, ..AssessmentRequest::default() };
+    let one = EvaluationRequest { policy, draws: 0, checks: false, ..EvaluationRequest::default() };
     let one = by_model(&model, &source, one).unwrap();
     assert!(one.results.iter().all(|result| result.policy == "T2" && result.against == "control"));
 }
@@ -255,13 +255,13 @@ fn what_is_left_out_is_told_and_work_can_be_stopped() {
     let roles = fitted_roles(&model, &unweighted, &heard);
     assert_eq!(roles.weight, None);
     assert_eq!(*heard.warnings.lock().unwrap(), ["the data have no column `w`: evaluated without a weight"]);
-    let of_model = AssessmentRequest { roles, draws: 0, ..AssessmentRequest::default() }.check().unwrap();
-    assert!(assess_model(&model, None, &unweighted, &of_model, &Silent).is_ok());
+    let of_model = EvaluationRequest { roles, draws: 0, ..EvaluationRequest::default() }.check().unwrap();
+    assert!(evaluate_model(&model, None, &unweighted, &of_model, &Silent).is_ok());
     let stop = Heard { stop: true, ..Heard::default() };
-    let stopped = assess_model(&model, None, &unweighted, &of_model, &stop).unwrap_err();
+    let stopped = evaluate_model(&model, None, &unweighted, &of_model, &stop).unwrap_err();
     assert_eq!(stopped.kind(), Kind::Cancelled);
     let of_columns = of_columns(&[("tau", None)]).check().unwrap();
-    assert_eq!(assess_columns(&source, &of_columns, &stop).unwrap_err().kind(), Kind::Cancelled);
+    assert_eq!(evaluate_columns(&source, &of_columns, &stop).unwrap_err().kind(), Kind::Cancelled);
 }
 
 #[test]
@@ -270,11 +270,11 @@ fn wrong_requests_are_usage_errors() {
     let model = fitted(&source, None);
     let tau = of_columns(&[("tau", None)]);
     let roles = Roles { outcome: vec!["gmv".to_owned()], ..Roles::default() };
-    let nothing = AssessmentRequest { roles, ..AssessmentRequest::default() };
-    let small = AssessmentRequest { budget: Budget::of(1 << 10), ..AssessmentRequest::default() };
+    let nothing = EvaluationRequest { roles, ..EvaluationRequest::default() };
+    let small = EvaluationRequest { budget: Budget::of(1 << 10), ..EvaluationRequest::default() };
     let itself =
-        AssessmentRequest { against: Some("T1".to_owned()), policy: vec!["T1".to_owned()], ..tau.clone() };
-    let columns = |request: AssessmentRequest| assess_columns(&source, &request.check()?, &Silent);
+        EvaluationRequest { against: Some("T1".to_owned()), policy: vec!["T1".to_owned()], ..tau.clone() };
+    let columns = |request: EvaluationRequest| evaluate_columns(&source, &request.check()?, &Silent);
     for (failed, says) in [
         (by_model(&model, &source, tau), "a model and `effects` exclude each other"),
         (columns(nothing), "what is to be evaluated?"),

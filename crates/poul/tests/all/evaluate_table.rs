@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use poul::evaluate::{
-    Bootstrap, CostPair, Effects, Evaluation, Outcome, Params, Ranked, Sample, Scored, ValidParams, auuc,
-    evaluate,
+    Bootstrap, CostPair, Effects, Evaluation, Metric, Outcome, Params, Ranked, Sample, Scored, ValidParams,
+    auuc, evaluate,
 };
 use poul::{Kind, Progress, Seed, Silent};
 use rand::RngExt;
@@ -95,15 +95,19 @@ fn every_number_is_there_or_explained() {
     assert_eq!(names, ["T1", "T2", "T3"]);
 
     let metrics = &evaluation.results[0].metrics;
-    assert!((metrics.ate.unwrap() - 1.0).abs() < 0.1);
-    assert!(metrics.auuc.unwrap() > 0.6 && metrics.random_auuc == Some(0.5));
-    let [low, high] = metrics.auuc_interval.unwrap();
-    assert!(low < metrics.auuc.unwrap() && metrics.auuc.unwrap() < high);
-    assert!((metrics.calibration_slope.unwrap() - 0.92).abs() < 0.15, "{:?}", metrics.calibration_slope);
-    assert!(metrics.pehe.unwrap() > 0.15 && metrics.pehe.unwrap() < 0.2);
-    assert!(metrics.r_score.unwrap() > 0.1);
-    assert!(metrics.rate_autoc.unwrap() > 2.0 * metrics.rate_autoc_se.unwrap());
-    assert!(metrics.uplift_auc_sklift.is_none());
+    assert!((metrics[Metric::Ate].value.unwrap() - 1.0).abs() < 0.1);
+    assert!(metrics[Metric::Auuc].value.unwrap() > 0.6 && metrics[Metric::RandomAuuc].value == Some(0.5));
+    let [low, high] = metrics[Metric::Auuc].interval.unwrap();
+    assert!(low < metrics[Metric::Auuc].value.unwrap() && metrics[Metric::Auuc].value.unwrap() < high);
+    assert!(
+        (metrics[Metric::CalibrationSlope].value.unwrap() - 0.92).abs() < 0.15,
+        "{:?}",
+        metrics[Metric::CalibrationSlope].value
+    );
+    assert!(metrics[Metric::Pehe].value.unwrap() > 0.15 && metrics[Metric::Pehe].value.unwrap() < 0.2);
+    assert!(metrics[Metric::RScore].value.unwrap() > 0.1);
+    assert!(metrics[Metric::RateAutoc].value.unwrap() > 2.0 * metrics[Metric::RateAutoc].se.unwrap());
+    assert!(metrics[Metric::UpliftAucSklift].value.is_none());
     assert!(metrics.notes.iter().any(|note| note.contains("0/1 outcomes only")), "{:?}", metrics.notes);
     assert_eq!((metrics.curve.len(), metrics.calibration.len(), metrics.uplift_at_k.len()), (101, 10, 3));
     let middle = metrics.curve[50];
@@ -111,7 +115,7 @@ fn every_number_is_there_or_explained() {
     assert!(low < middle.gain && middle.gain < high);
 
     let rare = &evaluation.results[2].metrics;
-    assert_eq!((rare.n_treated, rare.auuc), (1, None));
+    assert_eq!((rare.n_treated, rare[Metric::Auuc].value), (1, None));
     assert!(rare.notes[0].starts_with("1 treated and "), "{:?}", rare.notes);
     let cost = &evaluation.cost_curves[0];
     assert!(cost.aucc.unwrap() > 0.6 && cost.random_aucc == Some(0.5) && cost.curve.len() == 101);
@@ -165,8 +169,14 @@ fn threads_do_not_change_a_byte() {
 fn a_single_policy_is_its_own_pool() {
     let evaluation = run(&table(1500), 1, &params(20), &Silent).unwrap();
     let (alone, pooled) = (&evaluation.results[0].metrics, &evaluation.pooled[0].metrics);
-    assert_eq!((alone.auuc, alone.qini, alone.mape), (pooled.auuc, pooled.qini, pooled.mape));
-    assert_eq!((alone.ate, alone.ate_se), (pooled.ate, pooled.ate_se));
+    assert_eq!(
+        (alone[Metric::Auuc].value, alone[Metric::Qini].value, alone[Metric::Mape].value),
+        (pooled[Metric::Auuc].value, pooled[Metric::Qini].value, pooled[Metric::Mape].value)
+    );
+    assert_eq!(
+        (alone[Metric::Ate].value, alone[Metric::Ate].se),
+        (pooled[Metric::Ate].value, pooled[Metric::Ate].se)
+    );
 }
 
 #[test]
@@ -202,8 +212,12 @@ fn pooling_balances_rare_and_common_policies() {
     let params = Params { bootstrap: Bootstrap { draws: 0, ..Bootstrap::default() }, ..Params::default() };
     let evaluation = evaluate(&scored, &params.check().unwrap(), &Silent).unwrap();
     let pooled = &evaluation.pooled[0].metrics;
-    assert!((pooled.ate.unwrap() - 10.0 / 1010.0).abs() < 1e-9, "{:?}", pooled.ate);
-    assert!((pooled.auuc.unwrap() - 0.995).abs() < 0.002, "{:?}", pooled.auuc);
+    assert!(
+        (pooled[Metric::Ate].value.unwrap() - 10.0 / 1010.0).abs() < 1e-9,
+        "{:?}",
+        pooled[Metric::Ate].value
+    );
+    assert!((pooled[Metric::Auuc].value.unwrap() - 0.995).abs() < 0.002, "{:?}", pooled[Metric::Auuc].value);
     assert!(pooled.notes.iter().any(|note| note.starts_with("intervals: ")));
 }
 
@@ -216,7 +230,7 @@ fn numbers_agree_with_the_plain_functions() {
     let outcome: Vec<f64> = rows.iter().map(|row| table.gmv[*row]).collect();
     let treated: Vec<bool> = rows.iter().map(|row| table.arm[*row] == 2).collect();
     let ranked = Ranked::new(&Sample::new(&score, &outcome, &treated).unwrap());
-    assert_eq!(evaluation.results[1].metrics.auuc, auuc(&ranked));
+    assert_eq!(evaluation.results[1].metrics[Metric::Auuc].value, auuc(&ranked));
 }
 
 #[test]

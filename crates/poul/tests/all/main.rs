@@ -14,6 +14,7 @@ mod evaluate_average;
 mod evaluate_golden;
 mod evaluate_invariances;
 mod evaluate_overlap;
+mod evaluate_registry;
 mod evaluate_table;
 #[path = "../../../../benches/src/bin/accuracy/experiments.rs"]
 #[expect(dead_code, reason = "the program reads more experiments")]

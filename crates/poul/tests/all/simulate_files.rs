@@ -96,7 +96,7 @@ fn every_scenario_writes_its_files() {
             "world.toml",
         ]
         .into();
-        match *scenario {
+        match scenario {
             "stratified" => expected.insert("strata.csv"),
             "observational" => expected.insert("truth_propensity.parquet"),
             _ => false,
@@ -111,7 +111,7 @@ fn every_scenario_writes_its_files() {
         let test = read(folder.path(), "test.parquet");
         assert_eq!((train.num_rows(), test.num_rows()), (9_000, 4_500));
         assert_eq!(train.schema(), test.schema());
-        let roles: &[&str] = match *scenario {
+        let roles: &[&str] = match scenario {
             "ride-hailing" => &["core", "month", "policy", "gmv", "cost"],
             "stratified" => &["stratum", "policy", "y"],
             "delivery" => &["policy", "spend"],

@@ -1,8 +1,8 @@
 //! What an evaluation amounts to: neither a constant nor a random learner is ever called good, a true one is.
 
 use poul::evaluate::{
-    AverageEffect, Bootstrap, Effects, Evaluation, Grade, Metrics, Outcome, Params, PolicyResult, Scored,
-    Validation, Verdict, Verdicts, evaluate, verdicts,
+    AverageEffect, Bootstrap, Effects, Evaluation, Grade, Metric, Metrics, Number, Outcome, Params,
+    PolicyResult, Scored, Validation, Verdict, Verdicts, evaluate, verdicts,
 };
 use poul::{Seed, Silent};
 use rand::{Rng, RngExt};
@@ -107,17 +107,14 @@ fn a_true_learner_is_good_and_one_wrong_policy_is_named() {
 
 /// Two policies with everything in order.
 fn sound() -> Evaluation {
-    let metrics = |slope: f64| Metrics {
-        n_treated: 5_000,
-        n_control: 5_000,
-        ate: Some(6.0),
-        ate_se: Some(0.5),
-        rate_qini: Some(0.8),
-        rate_qini_se: Some(0.1),
-        calibration_slope: Some(slope),
-        calibration_slope_se: Some(0.1),
-        calibration_slope_interval: Some([slope - 0.16, slope + 0.16]),
-        ..Metrics::default()
+    let number = |value: f64, se: f64| Number { value: Some(value), se: Some(se), interval: None };
+    let metrics = |slope: f64| {
+        let mut metrics = Metrics { n_treated: 5_000, n_control: 5_000, ..Metrics::default() };
+        metrics[Metric::Ate] = number(6.0, 0.5);
+        metrics[Metric::RateQini] = number(0.8, 0.1);
+        let interval = Some([slope - 0.16, slope + 0.16]);
+        metrics[Metric::CalibrationSlope] = Number { interval, ..number(slope, 0.1) };
+        metrics
     };
     let result = |policy: &str| PolicyResult {
         outcome: "gmv".into(),
@@ -158,9 +155,9 @@ fn sizes_are_those_of_every_policy() {
     assert_eq!(sizes(&|_| {}).grade, Grade::Good);
     let slope = |evaluation: &mut Evaluation, slope: f64, half: f64| {
         let metrics = &mut evaluation.results[1].metrics;
-        metrics.calibration_slope = Some(slope);
-        metrics.calibration_slope_se = Some(half / 1.645);
-        metrics.calibration_slope_interval = Some([slope - half, slope + half]);
+        metrics[Metric::CalibrationSlope].value = Some(slope);
+        metrics[Metric::CalibrationSlope].se = Some(half / 1.645);
+        metrics[Metric::CalibrationSlope].interval = Some([slope - half, slope + half]);
     };
     let steep = sizes(&|evaluation| slope(evaluation, 2.9, 0.5));
     assert_eq!(steep.grade, Grade::Mixed);
@@ -191,7 +188,7 @@ fn one_policy_just_beyond_chance_is_not_good() {
     let grade = |z: f64, n_policies: usize| {
         let mut evaluation = sound();
         evaluation.results.truncate(n_policies);
-        evaluation.results.iter_mut().for_each(|own| own.metrics.rate_qini_se = Some(0.8 / z));
+        evaluation.results.iter_mut().for_each(|own| own.metrics[Metric::RateQini].se = Some(0.8 / z));
         verdicts(&evaluation).outcomes[0].ranking.grade
     };
     // 95 % is for each, 99.9 % for all together.

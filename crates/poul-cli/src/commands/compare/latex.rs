@@ -5,7 +5,7 @@ use poul::compare::{Comparison, LearnerResult};
 use poul::evaluate::Metric;
 use poul_report::policies_name;
 
-use super::layout::{Layout, METRICS, metric_name, policy_name};
+use super::layout::{Layout, METRICS, is_better_large, policy_name};
 
 pub(super) fn tables(comparison: &Comparison) -> String {
     let layout = Layout::new(comparison);
@@ -50,7 +50,7 @@ fn assigned(comparison: &Comparison) -> String {
                     average.}\n\\begin{small}\n\\begin{tabular}{llllccc}\n\\toprule\nOutcome & Population & Policies & \
                     Learner"
         .to_owned();
-    Metric::ASSIGNED.iter().for_each(|metric| text += &format!(" & {}", metric_name(*metric)));
+    Metric::ASSIGNED.iter().for_each(|metric| text += &format!(" & {}", metric.title()));
     text += " \\\\\n\\midrule\n";
     for (place, cell) in first.assigned.iter().enumerate() {
         for learner in &comparison.learners {
@@ -118,8 +118,8 @@ fn heading(comparison: &Comparison, layout: &Layout<'_>, more: usize) -> String 
         let name = escaped(&policy_name(group.policy.as_deref()));
         policies += &format!("& \\multicolumn{{{}}}{{c}}{{{name}}} ", METRICS.len());
         for metric in METRICS {
-            let arrow = if metric.rises() { "uparrow" } else { "downarrow" };
-            metrics += &format!(" & {} $\\{arrow}$", metric_name(metric));
+            let arrow = if is_better_large(metric) { "uparrow" } else { "downarrow" };
+            metrics += &format!(" & {} $\\{arrow}$", metric.title());
         }
     }
     format!("{populations}\\\\\n{}\n{policies}\\\\\n{metrics} \\\\\n", rules.trim_end())

@@ -1,7 +1,7 @@
 //! The layout of the paper's tables: rows of learners, columns of population × policy × metric, a panel for each outcome.
 
 use poul::compare::{Comparison, Estimate, LearnerResult};
-use poul::evaluate::Metric;
+use poul::evaluate::{Better, Metric};
 
 /// More policies than this are shown together only.
 const MOST_POLICIES: usize = 4;
@@ -83,7 +83,7 @@ impl<'a> Layout<'a> {
         metric: Metric,
     ) -> bool {
         let others = rows.iter().filter_map(|row| self.estimate(row, outcome, group, metric));
-        let better = |other: f64| if metric.rises() { other > value } else { other < value };
+        let better = |other: f64| if is_better_large(metric) { other > value } else { other < value };
         !others.map(|estimate| estimate.value).any(better)
     }
 }
@@ -93,16 +93,7 @@ pub(super) fn policy_name(policy: Option<&str>) -> String {
     policy.map_or_else(|| "all policies".to_owned(), str::to_owned)
 }
 
-pub(super) fn metric_name(metric: Metric) -> &'static str {
-    match metric {
-        Metric::Auuc => "AUUC",
-        Metric::Qini => "Qini",
-        Metric::Mape => "MAPE",
-        Metric::Wmape => "wMAPE",
-        Metric::Pehe => "PEHE",
-        Metric::NormalisedPehe => "nPEHE",
-        Metric::RScore => "R-score",
-        Metric::Slope => "slope",
-        Metric::RankGain => "rank gain",
-    }
+/// Whether the largest of a column is its best.
+pub(super) fn is_better_large(metric: Metric) -> bool {
+    metric.definition().better == Better::More
 }

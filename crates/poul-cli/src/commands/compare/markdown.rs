@@ -4,7 +4,7 @@ use poul::compare::{Comparison, LearnerResult};
 use poul::evaluate::Metric;
 use poul_report::policies_name;
 
-use super::layout::{Layout, METRICS, metric_name, policy_name};
+use super::layout::{Layout, METRICS, is_better_large, policy_name};
 
 pub(super) fn tables(comparison: &Comparison) -> String {
     let layout = Layout::new(comparison);
@@ -41,7 +41,7 @@ fn assigned(comparison: &Comparison) -> String {
     };
     let mut text = "\n### Every row by its own policy\n\n".to_owned();
     let heading = ["outcome", "population", "policies", "learner"].map(str::to_owned);
-    let metrics = Metric::ASSIGNED.map(|metric| metric_name(metric).to_owned());
+    let metrics = Metric::ASSIGNED.map(|metric| metric.title().to_owned());
     text += &line(&[&heading[..], &metrics[..]].concat());
     text += &line(&["---", "---", "---", "---", "---:", "---:", "---:"].map(str::to_owned));
     for (place, cell) in first.assigned.iter().enumerate() {
@@ -70,13 +70,9 @@ fn table(layout: &Layout<'_>, outcome: &str, rows: &[&LearnerResult], detailed: 
     heading.push("validation R-loss".to_owned());
     for group in &layout.groups {
         for metric in METRICS {
-            let arrow = if metric.rises() { "↑" } else { "↓" };
+            let arrow = if is_better_large(metric) { "↑" } else { "↓" };
             let policy = policy_name(group.policy.as_deref());
-            heading.push(escaped(&format!(
-                "{}, {policy}: {} {arrow}",
-                group.population,
-                metric_name(metric)
-            )));
+            heading.push(escaped(&format!("{}, {policy}: {} {arrow}", group.population, metric.title())));
         }
     }
     let mut text = line(&heading);

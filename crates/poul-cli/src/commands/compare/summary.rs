@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use poul::compare::{Cell, Comparison, LearnerResult};
-use poul::evaluate::Metric;
+use poul::evaluate::{Metric, Shown};
 use poul_report::number::{count, optional};
 use poul_report::policies_name;
 
@@ -134,39 +134,39 @@ fn table(comparison: &Comparison, population: &str, outcome: &str) -> String {
         own.cloned().collect()
     };
     let Some(first) = comparison.learners.first().map(of) else { return String::new() };
-    let has_truth = first.iter().any(|cell| cell.metric(Metric::NormalisedPehe).is_some());
+    let is_known = |metric: Metric| first.iter().any(|cell| cell.metric(metric).is_some());
+    let metrics: Vec<(Metric, Shown)> = Metric::compared()
+        .filter(|metric| !metric.definition().needs_truth || is_known(*metric))
+        .filter_map(|metric| Some((metric, metric.definition().compared?)))
+        .collect();
+    let heading = metrics.iter().flat_map(|(metric, shown)| {
+        let interval = shown.interval.then_some("interval");
+        let difference = shown.difference.then_some([against.as_str(), "interval"]);
+        std::iter::once(metric.title())
+            .chain(interval)
+            .chain(difference.into_iter().flatten())
+            .map(str::to_owned)
+    });
     let many = first.iter().filter(|cell| cell.policy.is_some()).count() > MOST_POLICIES;
-    let mut table =
-        Table::new(["policy", "learner", "AUUC", "interval", &against, "interval", "Qini", "MAPE", "wMAPE"])
-            .left(2);
-    if has_truth {
-        table = table.with(["nPEHE".to_owned(), against.clone(), "interval".to_owned()]);
-    }
+    let mut table = Table::new(["policy", "learner"]).with(heading).left(2);
     for cell in first.iter().filter(|cell| !many || cell.policy.is_none()) {
         for learner in &comparison.learners {
             let Some(cell) = learner.cell(population, outcome, cell.policy.as_deref()) else { continue };
-            let value = |metric: Metric| optional(cell.metric(metric).map(|own| without_rounding(own.value)));
-            let auuc = cell.metric(Metric::Auuc);
-            let cells = [
+            let names = [
                 shortened_beside(&policy_name(cell.policy.as_deref()), &comparison.against),
                 learner.label.clone(),
-                value(Metric::Auuc),
-                interval(auuc.and_then(|own| own.interval)),
-                signed(auuc.and_then(|own| own.difference)),
-                interval(auuc.and_then(|own| own.difference_interval)),
-                value(Metric::Qini),
-                value(Metric::Mape),
-                value(Metric::Wmape),
             ];
-            let pehe = cell.metric(Metric::NormalisedPehe);
-            let more = has_truth.then(|| {
-                [
-                    value(Metric::NormalisedPehe),
-                    signed(pehe.and_then(|own| own.difference)),
-                    interval(pehe.and_then(|own| own.difference_interval)),
-                ]
+            let numbers = metrics.iter().flat_map(|(metric, shown)| {
+                let own = cell.metric(*metric);
+                let value = optional(own.map(|own| without_rounding(own.value)));
+                let ends = shown.interval.then(|| interval(own.and_then(|own| own.interval)));
+                let difference = shown.difference.then(|| {
+                    let apart = own.and_then(|own| own.difference_interval);
+                    [signed(own.and_then(|own| own.difference)), interval(apart)]
+                });
+                std::iter::once(value).chain(ends).chain(difference.into_iter().flatten())
             });
-            table.row_with(cells, more.into_iter().flatten());
+            table.row_with(names, numbers);
         }
     }
     table.to_string()

@@ -1,8 +1,8 @@
 //! `poul effect --components`: what switching one context at a time does.
 
+use poul::evaluate::trust::components;
 use poul::evaluate::{AtomEffect, Interval};
 use poul::model::Model;
-use poul::validate::components;
 use poul::{Error, Progress, Result};
 use poul_report::number::{count, optional, percent};
 

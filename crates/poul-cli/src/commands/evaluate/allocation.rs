@@ -1,8 +1,8 @@
 //! `poul evaluate --allocation FILE`: what an allocation is worth on rows of an experiment.
 
-use poul::assess::fitted_roles;
 use poul::data::Source;
 use poul::decide::users::{WorthRequest, value_allocation};
+use poul::evaluate::run::fitted_roles;
 use poul::model::Model;
 use poul::{Error, Result};
 

@@ -1,7 +1,7 @@
 //! `--effects`, `--truth` and `--cost-curve` as typed.
 
-use poul::assess::EffectColumn;
 use poul::evaluate::CostPair;
+use poul::evaluate::run::EffectColumn;
 use poul::{Error, Result};
 
 use crate::settings::split;

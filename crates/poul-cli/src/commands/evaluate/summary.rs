@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use poul::evaluate::{Evaluation, Metrics};
+use poul::evaluate::{Evaluation, Metric, Metrics, Shown};
 use poul_report::number::{count, optional};
 
 use super::{assigned, averages, checks, verdicts};
@@ -24,38 +24,19 @@ pub(super) fn summary(evaluation: &Evaluation) -> String {
 
 /// Policies one by one.
 fn comparisons(evaluation: &Evaluation) -> String {
-    let mut table = Table::new([
-        "outcome",
-        "policy",
-        "treated",
-        "control",
-        "effect",
-        "interval",
-        "predicted",
-        "AUUC",
-        "interval",
-        "Qini",
-        "MAPE",
-        "slope",
-        "nPEHE",
-    ])
-    .left(2);
-    let mut row = |outcome: &str, policy: String, metrics: &Metrics| {
-        table.row([
-            outcome.to_string(),
-            policy,
-            count(metrics.n_treated as u64),
-            count(metrics.n_control as u64),
-            optional(metrics.ate),
-            interval(metrics.ate_interval),
-            optional(metrics.ate_predicted),
-            optional(metrics.auuc),
-            interval(metrics.auuc_interval),
-            optional(metrics.qini),
-            optional(metrics.mape),
-            optional(metrics.calibration_slope),
-            optional(metrics.normalised_pehe),
-        ]);
+    let metrics: Vec<(Metric, Shown)> =
+        Metric::ARMS.iter().filter_map(|metric| Some((*metric, metric.definition().evaluated?))).collect();
+    let heading = metrics.iter().flat_map(|(metric, shown)| {
+        std::iter::once(metric.title()).chain(shown.interval.then_some("interval")).map(str::to_owned)
+    });
+    let mut table = Table::new(["outcome", "policy", "treated", "control"]).with(heading).left(2);
+    let mut row = |outcome: &str, policy: String, own: &Metrics| {
+        let first = [outcome.to_owned(), policy, count(own.n_treated as u64), count(own.n_control as u64)];
+        let numbers = metrics.iter().flat_map(|(metric, shown)| {
+            let number = own[*metric];
+            std::iter::once(optional(number.value)).chain(shown.interval.then(|| interval(number.interval)))
+        });
+        table.row_with(first, numbers);
     };
     for result in &evaluation.results {
         row(&result.outcome, shortened_beside(&result.policy, &result.against), &result.metrics);

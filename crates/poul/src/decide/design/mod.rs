@@ -31,7 +31,6 @@ mod candidates;
 mod choose;
 mod distribution;
 mod learn;
-mod normal;
 mod params;
 mod power;
 mod proposals;

@@ -1,14 +1,13 @@
 //! How many users tell an effect, and what so many users tell: noise after the outcome model, two-sided at 5 %, four times in
 //! five.
 
-use super::normal::below;
 use super::result::{Detectable, Noise, Pair, Plan, PlannedPolicy};
 use super::valuation::Valuation;
 use crate::Result;
 use crate::effect::{AverageEstimate, Averages};
 use crate::model::Model;
 use crate::policy::PolicySet;
-use crate::stats::normal_quantile;
+use crate::stats::{normal_below, normal_quantile};
 
 /// Chance of telling an effect that is not there.
 const FALSE_ALARM: f64 = 0.05;
@@ -54,7 +53,7 @@ fn told() -> f64 {
 fn chance(known: &AverageEstimate, error: f64) -> f64 {
     let limit = normal_quantile(1.0 - FALSE_ALARM / 2.0) * error;
     let spread = (known.se * known.se + error * error).sqrt();
-    below((known.effect - limit) / spread) + below((-known.effect - limit) / spread)
+    normal_below((known.effect - limit) / spread) + normal_below((-known.effect - limit) / spread)
 }
 
 /// What `rows` users tell of some policies that share them evenly with control.

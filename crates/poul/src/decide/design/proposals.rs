@@ -1,7 +1,6 @@
 //! Candidates that are proposed, with all that is known of them.
 
 use super::distribution::words;
-use super::normal::below;
 use super::params::{By, ValidDesignParams};
 use super::power::users_needed;
 use super::result::{Base, Effect, Improvement, Noise, Proposal};
@@ -12,6 +11,7 @@ use crate::Result;
 use crate::effect::{AverageEstimate, Averages, Support};
 use crate::model::{CertificateParams, Model};
 use crate::policy::{ContextChange, PolicySet};
+use crate::stats::normal_below;
 
 /// What proposals are told by.
 pub(super) struct Facts<'a> {
@@ -150,7 +150,7 @@ pub(super) fn proposals(
                 se: gain.se,
                 interval: gain.interval(level),
                 chance: if gain.se > 0.0 {
-                    below(gain.effect / gain.se)
+                    normal_below(gain.effect / gain.se)
                 } else {
                     f64::from(u8::from(gain.effect > 0.0))
                 },

@@ -1,11 +1,11 @@
 //! What policies are worth by a model: average effects with their errors, net of prices, and whether budgets hold.
 
-use super::normal::expected_gain;
 use super::params::{By, ValidDesignParams};
 use super::users::Users;
 use crate::effect::{AverageEstimate, Averages};
 use crate::model::Model;
 use crate::policy::PolicySet;
+use crate::stats::expected_gain;
 use crate::{Error, Kind, Result};
 
 /// How policies are valued.

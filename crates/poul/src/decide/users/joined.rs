@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use super::inputs::{is_trained_on, training_table};
 use super::result::AllocationWorth;
 use super::worth::{Predicted, Valuing};
-use crate::assess::ValuedSource;
 use crate::data::{Budget, Labels, Roles, Source, numbers};
+use crate::evaluate::run::ValuedSource;
 use crate::model::Model;
 use crate::policy::PolicySet;
 use crate::{Error, Progress, Result, Seed};
@@ -72,7 +72,7 @@ pub fn value_allocation(request: &WorthRequest<'_>, progress: &dyn Progress) -> 
             .hint("name the control if it is another: ‹control=NAME›"),
         ));
     }
-    let value = |rows: &crate::assess::ValuedRows<'_>| {
+    let value = |rows: &crate::evaluate::run::ValuedRows<'_>| {
         let given = joined.options(rows.number, &names)?;
         let (maximize, spent) = (maximize.as_str(), spent.as_deref());
         let seed = Seed::new(request.seed).child("allocation");

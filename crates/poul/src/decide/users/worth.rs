@@ -6,8 +6,8 @@ use super::curve::AtBudget;
 use super::inputs::AllocationInputs;
 use super::request::AllocationRequest;
 use super::result::{Allocation, AllocationWorth, plain};
-use crate::assess::{ValuedRows, ValuedSource, fitted_roles};
 use crate::data::Roles;
+use crate::evaluate::run::{ValuedRows, ValuedSource, fitted_roles};
 use crate::evaluate::{Choice, Rule, RuleWorth, WorthParams, worth, worth_band};
 use crate::{Error, Kind, Progress, Result, Seed};
 

@@ -1,5 +1,6 @@
 //! What can be claimed, in one sentence for somebody who reads nothing else.
 
+use super::super::metric::Metric;
 use super::super::reasons::{AverageEffect, Verdict};
 use super::super::result::{Evaluation, Interval, PolicyResult, TopShare};
 use super::words::{listed, number};
@@ -67,7 +68,7 @@ fn best<'a>(outcome: &Outcome<'a>) -> Option<Best<'a>> {
 /// The average effect with its widest interval: the doubly robust one, or the difference in means.
 fn observed(result: &PolicyResult, average: Option<&AverageEffect>) -> Option<(f64, Interval)> {
     let robust = average.and_then(|average| Some((average.effect?, average.band.or(average.interval)?)));
-    robust.or_else(|| Some((result.metrics.ate?, result.metrics.ate_interval?)))
+    robust.or_else(|| Some((result.metrics[Metric::Ate].value?, result.metrics[Metric::Ate].interval?)))
 }
 
 fn claim(evaluation: &Evaluation, outcomes: &[OutcomeVerdict], best: &Best<'_>) -> String {

@@ -1,5 +1,6 @@
 //! Why the difference in means and the doubly robust average of a policy differ, where they do.
 
+use super::super::metric::Metric;
 use super::Outcome;
 use super::words::{number, signed};
 
@@ -20,7 +21,7 @@ struct Apart<'a> {
 pub(super) fn explain<'a>(outcome: &Outcome<'a>) -> Option<String> {
     let apart = |result: &'a super::PolicyResult| {
         let average = outcome.average(&result.policy)?;
-        let (plain, plain_se) = (result.metrics.ate?, result.metrics.ate_se?);
+        let (plain, plain_se) = (result.metrics[Metric::Ate].value?, result.metrics[Metric::Ate].se?);
         let (robust, robust_se) = (average.effect?, average.se?);
         let difference = (plain - robust).abs();
         (difference > VISIBLE * plain_se.min(robust_se)).then(|| Apart {

@@ -23,6 +23,7 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 
+use super::metric::Metric;
 use super::reasons::AverageEffect;
 use super::result::{Evaluation, Interval, PolicyResult};
 
@@ -161,9 +162,10 @@ fn is_constant(result: &PolicyResult) -> bool {
 fn pooled(evaluation: &Evaluation, outcome: &str) -> Option<String> {
     let own = evaluation.pooled.iter().find(|own| own.outcome == outcome && own.policies.len() > 1)?;
     let metrics = &own.metrics;
-    let auuc = metrics.auuc.map(|auuc| format!("AUUC is {}", words::number(auuc)));
-    let slope =
-        metrics.calibration_slope.map(|slope| format!("the calibration slope {}", words::number(slope)));
+    let auuc = metrics[Metric::Auuc].value.map(|auuc| format!("AUUC is {}", words::number(auuc)));
+    let slope = metrics[Metric::CalibrationSlope]
+        .value
+        .map(|slope| format!("the calibration slope {}", words::number(slope)));
     let numbers: Vec<String> = auuc.into_iter().chain(slope).collect();
     (!numbers.is_empty()).then(|| {
         format!(

@@ -1,5 +1,6 @@
 //! Whether users are ranked better than at random, within policies.
 
+use super::super::metric::Metric;
 use super::super::result::PolicyResult;
 use super::words::{ends, listed, number, within};
 use super::{Grade, Judgement, Outcome, PolicyJudgement, is_constant, is_thin};
@@ -82,7 +83,7 @@ fn mark(result: &PolicyResult) -> Mark {
     if is_constant(result) {
         return silent(Finding::Constant);
     }
-    match (metrics.rate_qini, metrics.rate_qini_se) {
+    match (metrics[Metric::RateQini].value, metrics[Metric::RateQini].se) {
         (Some(gain), Some(se)) if se > 0.0 => {
             let (z, bar) = (gain / se, normal_quantile(1.0 - EACH));
             let finding = match z {

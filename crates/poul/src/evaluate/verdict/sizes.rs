@@ -1,9 +1,10 @@
 //! Whether predicted effects have the size that is observed, within policies.
 
+use super::super::metric::Metric;
 use super::super::result::{Interval, PolicyResult};
-use super::super::simultaneous::sidak_quantile;
 use super::words::{ends, listed, number, within};
 use super::{Grade, Judgement, Outcome, PolicyJudgement, is_constant, is_thin};
+use crate::evaluate::sidak_quantile;
 
 pub(super) fn judge(outcome: &Outcome<'_>) -> Judgement {
     let n = outcome.results.len();
@@ -24,8 +25,8 @@ pub(super) fn judge(outcome: &Outcome<'_>) -> Judgement {
             policy: result.policy.clone(),
             passes: mark.finding == Finding::Agrees,
             why: mark.why.clone(),
-            value: result.metrics.calibration_slope.filter(|_| !is_thin(result)),
-            interval: result.metrics.calibration_slope_interval.filter(|_| !is_thin(result)),
+            value: result.metrics[Metric::CalibrationSlope].value.filter(|_| !is_thin(result)),
+            interval: result.metrics[Metric::CalibrationSlope].interval.filter(|_| !is_thin(result)),
         })
         .collect();
     let slopes: Vec<f64> = policies.iter().filter_map(|own| own.value).collect();
@@ -62,12 +63,13 @@ fn mark(outcome: &Outcome<'_>, result: &PolicyResult, quantile: f64) -> Mark {
         return of(Finding::Unclear, "every user gets the same predicted effect".to_owned());
     }
     let metrics = &result.metrics;
-    let (Some(slope), Some([low, high])) = (metrics.calibration_slope, metrics.calibration_slope_interval)
+    let (Some(slope), Some([low, high])) =
+        (metrics[Metric::CalibrationSlope].value, metrics[Metric::CalibrationSlope].interval)
     else {
         return of(Finding::Unclear, "the slope has no interval".to_owned());
     };
     // Wider where many policies are judged, never narrower than the interval that is shown.
-    let half = metrics.calibration_slope_se.map_or(0.0, |se| quantile * se);
+    let half = metrics[Metric::CalibrationSlope].se.map_or(0.0, |se| quantile * se);
     let (least, most) = (low.min(slope - half), high.max(slope + half));
     let said = format!("slope {} ({})", number(slope), ends([low, high]));
     match (most < 1.0, least > 1.0) {
@@ -85,7 +87,11 @@ fn average(outcome: &Outcome<'_>, result: &PolicyResult, quantile: f64) -> Optio
         return Some((predicted, band));
     }
     let metrics = &result.metrics;
-    let (predicted, effect, half) = (metrics.ate_predicted?, metrics.ate?, quantile * metrics.ate_se?);
+    let (predicted, effect, half) = (
+        metrics[Metric::AtePredicted].value?,
+        metrics[Metric::Ate].value?,
+        quantile * metrics[Metric::Ate].se?,
+    );
     Some((predicted, [effect - half, effect + half]))
 }
 

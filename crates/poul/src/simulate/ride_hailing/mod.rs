@@ -17,16 +17,15 @@ use rand::RngExt;
 use rand_distr::StandardNormal;
 
 use self::response::{UserResponse, cost_functional, gmv_functional};
-use self::users::{Latent, User, poisson};
+use self::users::{Latent, N_NAMED_FEATURES, User, poisson};
+use self::variants::{MAX_POLICIES, N_ACTIONS, N_CONTEXTS};
 use super::features::{Features, factors};
 use super::params::Valid;
 use super::policies::PolicyTable;
+use super::scenario::{Readme, Scenario};
 use super::synthetic::feature_fields;
 use super::world::{Contrasts, Part, Response, Setting, World, dot, mean_and_sd};
 use crate::{Rng, Seed};
-
-pub(super) use self::users::N_NAMED_FEATURES;
-pub(super) use self::variants::{MAX_POLICIES, N_ACTIONS, N_CONTEXTS};
 
 const N_FACTORS: usize = 6;
 const CALIBRATION_ROWS: usize = 1 << 16;
@@ -37,6 +36,56 @@ const GMV_LIFT: f64 = 0.05;
 const COST_LIFT: f64 = 0.025;
 /// Standard deviation of the logarithm of what one user's upgrades cost.
 const COST_SIGMA: f64 = 0.25;
+
+/// The scenario.
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "ride-hailing",
+    what: "class upgrades by city tier, hour and request class; GMV and cost; March and June",
+    min_features: N_NAMED_FEATURES,
+    n_policies: 8,
+    policy_range: (3, MAX_POLICIES),
+    fixed: Some((N_CONTEXTS, N_ACTIONS)),
+    noise: 0.7,
+    max_noise: 3.0,
+    readme: Readme {
+        story: "Users of a ride-hailing platform are assigned at random, with unequal shares, to a policy for a month. A \
+             policy says for each context\n(city tier × hour band × request class) whether a request is upgraded: \
+             Economy to Express, or Discount to Economy. `T1` does the\nfirst, `T2` does both, variants are limited \
+             to some tiers or hours or to a percentage of requests. Assignment is recorded for all (intention\nto \
+             treat), but an upgrade happens only to users who opted in and have requests in that context; all others \
+             have an effect of exactly 0.\nTraining rows are of March and test rows of June: users have shifted and \
+             the effects have drifted a little.",
+        files: &[],
+        columns: &[
+            ("opt_in", "whether the user agreed to upgrades; without it nothing happens"),
+            ("city, app_version, os", "categories; `os` has missing values"),
+            ("requests_economy, requests_discount", "last month's requests by class"),
+            ("requests_tier1 … requests_tier3", "the same requests by tier of the city they were made in"),
+            ("share_peak, share_night", "shares of them in the peak and at night; missing without requests"),
+            (
+                "gmv_last_month, gmv_quarter, avg_fare",
+                "past spending; `avg_fare` is missing without requests",
+            ),
+            (
+                "tenure_days, days_since_last",
+                "since sign-up and since the last ride (missing without requests)",
+            ),
+            ("age, coupon_rate, wait_minutes, rating", "`age` and `rating` have missing values"),
+            ("wallet_balance, cancel_rate", "`wallet_balance` is heavy-tailed"),
+            ("f001 …", "correlated numbers, some with missing values; no effect depends on them"),
+            ("core", "core eligible: opted in and spent enough last month; 23.5 % of the users in March"),
+            ("month", "`2025-03` (train) or `2025-06` (test)"),
+            ("policy", "the policy assigned"),
+            ("gmv", "the month's GMV: zero for the inactive, heavy-tailed for the others"),
+            ("cost", "what upgrades cost that month; 0 where none happened, always 0 under `control`"),
+        ],
+        formula: |_| String::new(),
+        roles: "--outcome gmv --outcome cost --time month",
+        policy: Some("T2"),
+        more: Some("poul evaluate model.poul test.parquet --population core --policy T2"),
+    },
+    draw: |params, seed, task| task.carry_out(world(params, seed), false),
+};
 
 /// The platform.
 pub(super) struct RideHailing {

@@ -223,7 +223,8 @@ fn label_columns<const P: usize, const E: usize, const FIRST: usize>(task: Label
     }
 }
 
-/// The lower Cholesky factor in place; a pivot that rounding made negative counts as the ridge.
+/// The lower Cholesky factor in place; a pivot that rounding made negative counts as the ridge. Not that of `stats`, which takes
+/// sums off where this takes products off one by one: from three columns on the last bits differ, and with them all effects.
 fn cholesky(matrix: &mut [f64], n: usize) {
     for j in 0..n {
         for k in 0..j {
