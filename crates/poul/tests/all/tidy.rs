@@ -4,9 +4,26 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A room imports from those before it alone, so that there are no cycles. Nothing imports `simulate`.
-const ROOMS: [&str; 18] = [
-    "stats", "data", "policy", "check", "net", "tree", "nuisance", "effect", "average", "evaluate", "learn",
-    "model", "validate", "assess", "compare", "tune", "decide", "simulate",
+const ROOMS: [&str; 19] = [
+    "stats",
+    "data",
+    "policy",
+    "check",
+    "net",
+    "tree",
+    "nuisance",
+    "effect",
+    "experiment",
+    "average",
+    "evaluate",
+    "learn",
+    "model",
+    "validate",
+    "assess",
+    "compare",
+    "tune",
+    "decide",
+    "simulate",
 ];
 
 /// Files that write commands down for people to type.
