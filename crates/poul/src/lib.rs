@@ -47,13 +47,18 @@ pub mod evaluate;
 pub mod experiment;
 pub mod learn;
 pub mod model;
-pub mod net;
-pub mod nuisance;
 pub mod policy;
 pub mod simulate;
-pub mod stats;
 pub mod tune;
 pub mod validate;
+
+// No part of the interface: benchmarks and tests look into them.
+#[doc(hidden)]
+pub mod net;
+#[doc(hidden)]
+pub mod nuisance;
+#[doc(hidden)]
+pub mod stats;
 
 mod average;
 mod checkpoint;
