@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use poul::Error;
-use poul::check::{Params, profile};
-use poul::data::Need;
+use poul::check::Params;
+use poul::{Error, Experiment};
 use pyo3::prelude::*;
 use serde::Deserialize;
 
 use crate::failure::guarded;
-use crate::fit::{control_of, policies_of};
+use crate::fit::policies_of;
 use crate::frame::Frame;
 use crate::model::to_json;
 use crate::policies::PolicySet;
@@ -42,21 +41,14 @@ pub(crate) fn check(
         if fit.roles.outcome.is_empty() {
             return Err(Error::usage("no outcome is named").hint("name one: ‹outcome=COL›"));
         }
-        let columns = fit.roles.check(source.schema(), Need::FIT);
-        let mut columns = columns.map_err(|error| frame.locate(error))?;
-        let policies = policies_of(policies, source, &columns, fit, progress)?;
-        columns = columns.with_contexts(&policies, source.schema()).map_err(|error| frame.locate(error))?;
-        columns.control = control_of(fit, &policies, &columns)?;
-        // A combination that no row has cannot be compared with.
-        columns.control.as_deref().map(|name| policies.require(name)).transpose()?;
+        let experiment = Experiment::open(source, &fit.roles, policies_of(policies, fit), progress)?;
         let params = Params {
             shares: request.shares,
             permutations: request.permutations,
             seed: fit.seed,
             ..Params::default()
         };
-        let found = profile(source, &columns, &policies, &params, progress);
-        let mut found = found.map_err(|error| frame.locate(error))?;
+        let mut found = experiment.profile(&params, progress)?;
         found.findings.iter_mut().for_each(|finding| finding.spell(argument));
         to_json(&found)
     })

@@ -1,12 +1,10 @@
 //! Learners side by side: the same steps as `poul compare`.
 
-use poul::compare::{ComparisonRequest, Entrant, Experiment, Schedule, Split, default_learners};
-use poul::data::{ColumnKind, Columns, Design, Filter, Need, Roles, Source};
-use poul::effect::{Question, Settings};
+use poul::compare::{ComparisonRequest, Entrant, Preparation, Schedule, Split, default_learners};
+use poul::effect::Settings;
 use poul::evaluate::Bootstrap;
 use poul::model::learner;
-use poul::policy::PolicySet as Policies;
-use poul::{Error, Result, Seed};
+use poul::{Experiment, Result, Seed};
 use pyo3::prelude::*;
 use serde::Deserialize;
 
@@ -67,33 +65,23 @@ pub(crate) fn compare(
         let (fit, source) = (&request.fit, &frame.source);
         let entrants = entrants(&request)?;
         let encoder = fit.encoder.clone().check()?;
-        let columns = fit.roles.check(source.schema(), Need::FIT).map_err(|error| frame.locate(error))?;
-        let test_columns = test.map(|test| test_columns(test, &fit.roles)).transpose()?;
-        let filters = request.test_from.as_ref().map(|from| later(from, &fit.roles, source)).transpose()?;
-        let split = match (test.zip(test_columns.as_ref()), &filters) {
-            (Some((test, columns)), _) => Split::Table(&test.source, columns),
-            (None, Some((before, from))) => Split::Filters(before, from),
-            (None, None) => Split::Share(request.test_share.unwrap_or(0.3)),
+        let split = match (test, &request.test_from) {
+            (Some(test), _) => Split::table(&test.source, &fit.roles)?,
+            (None, Some(from)) => Split::later(from, &fit.roles, source)?,
+            (None, None) => request.test_share.map_or(Split::DEFAULT, Split::Share),
         };
-        let mut all = policies_of(policies, source, &columns, fit, progress)?;
-        if let (Some((test, columns)), None) = (test.zip(test_columns.as_ref()), policies) {
-            all = all.union(&Policies::from_data(&test.source, columns, None, progress)?)?;
-        }
-        let (all, control) = control(fit, all, &columns)?;
+        let policies = split.policies(policies_of(policies, fit));
+        let experiment = Experiment::open(source, &fit.roles, policies, progress)?;
+        let experiment = experiment.strata_table(strata_table.map(|table| table.source.clone()));
         let comparison = ComparisonRequest {
-            experiment: Experiment {
-                source,
-                roles: &fit.roles,
-                columns: &columns,
-                policies: &all,
-                control: &control,
-                strata_table: strata_table.map(|table| &table.source),
-                encoder: &encoder,
-                budget: &budget(fit.memory.as_deref())?,
+            preparation: Preparation {
+                experiment: &experiment,
+                encoder,
+                budget: budget(fit.memory.as_deref())?,
                 seed: fit.seed,
                 validation_share: request.validation_share,
             },
-            split,
+            split: &split,
             entrants: &entrants,
             seeds: request.seeds,
             reference: request.reference.as_deref(),
@@ -126,63 +114,4 @@ fn entrants(request: &CompareSettings) -> Result<Vec<Entrant>> {
         }
     };
     request.learners.iter().map(entrant).collect()
-}
-
-/// Features are the encoder's. Strata say what was assigned on average; where the table has none, all rows do.
-fn test_columns(test: &Frame, roles: &Roles) -> Result<Columns> {
-    let known = test.source.column_names();
-    let stratum = roles.stratum.clone().filter(|name| known.contains(&name.as_str()));
-    let roles = Roles {
-        features: Vec::new(),
-        exclude: Vec::new(),
-        stratum,
-        propensity: None,
-        prediction: Default::default(),
-        time: None,
-        id: Vec::new(),
-        design: Design::Randomized,
-        ..roles.clone()
-    };
-    roles.check(test.source.schema(), Need::EVALUATE).map_err(|error| test.locate(error))
-}
-
-/// Rows before a time, and rows from it on; each within the population.
-fn later(from: &str, roles: &Roles, source: &Source) -> Result<(Filter, Filter)> {
-    let Some(time) = &roles.time else {
-        return Err(Error::usage("test_from needs a time column").hint("name it: time=COL"));
-    };
-    let schema = source.schema();
-    let field = schema.field_with_name(time);
-    let field = field.map_err(|_| Error::missing_column(time, source.column_names()).at("time"))?;
-    let literal = match ColumnKind::of(field.data_type()) {
-        Some(ColumnKind::Text | ColumnKind::Time) => format!("\"{from}\""),
-        _ => from.to_owned(),
-    };
-    let filter = |relation: &str| {
-        let part = format!("`{time}` {relation} {literal}");
-        let text = match &roles.population {
-            Some(population) => format!("({population}) and {part}"),
-            None => part,
-        };
-        Filter::parse(&text, schema).map_err(|error| error.at("test_from"))
-    };
-    Ok((filter("<")?, filter(">=")?))
-}
-
-/// The policies, with the control among them.
-pub(crate) fn control(
-    fit: &FitSettings,
-    policies: Policies,
-    columns: &Columns,
-) -> Result<(Policies, String)> {
-    let name = fit.roles.control.as_deref().unwrap_or("control");
-    if columns.factorial && policies.index(name).is_none() && fit.roles.control.is_some() {
-        // A combination may be written in any order.
-        let question = Question { policies: Vec::new(), against: Some(name.to_owned()) };
-        let asked = question.ask(&policies, true).map_err(|error| error.at("control"))?;
-        let name = asked.policies.name(asked.against).to_owned();
-        return Ok((asked.policies, name));
-    }
-    policies.require(name).map_err(|error| error.at("control"))?;
-    Ok((policies, name.to_owned()))
 }

@@ -1,11 +1,7 @@
 //! Learning: the same steps as `poul fit`, so that the same data and settings give the same model.
 
-use poul::Result;
-use poul::data::{Columns, Need, Source};
-use poul::effect::Question;
-use poul::model::{DEFAULT_LEARNER, FitRequest, learner};
-use poul::policy::PolicySet as Policies;
-use poul::{Error, Progress};
+use poul::model::{DEFAULT_LEARNER, learner};
+use poul::{Experiment, Policies, Source};
 use pyo3::prelude::*;
 
 use crate::failure::guarded;
@@ -40,35 +36,22 @@ pub(crate) fn fit(
         let under = saved.map(|saved| saved.manifest().settings.clone()).unwrap_or_default();
         (learner.settle)(&request.settings.over(&under))?;
         let encoder = request.encoder.clone().check()?;
-        let roles = &request.roles;
-        let columns = match saved {
-            Some(saved) => saved.columns(source, roles, Need::FIT),
-            None => roles.check(source.schema(), Need::FIT),
+        let policies = policies_of(policies, &request);
+        let experiment = match saved {
+            Some(saved) => saved.experiment(source, &request.roles, policies, progress)?,
+            None => Experiment::open(source, &request.roles, policies, progress)?,
         };
-        let columns = columns.map_err(|error| frame.locate(error))?;
-        let policies = match (policies, saved) {
-            (None, Some(saved)) if !columns.factorial => saved.manifest().policies.clone(),
-            _ => policies_of(policies, source, &columns, &request, progress)?,
-        };
-        let control = control_of(&request, &policies, &columns)?;
-        let fit = FitRequest {
-            source,
-            roles,
-            columns: &columns,
-            policies: &policies,
-            control: control.as_deref(),
-            baseline: &baseline,
-            strata_table: strata_table.map(|table| &table.source),
-            learner: learner.name,
-            settings: &request.settings,
-            encoder: &encoder,
-            budget: &budget(request.memory.as_deref())?,
-            seed: request.seed,
-            command: Vec::new(),
-            checkpoint: request.checkpoint.as_ref().map(|checkpoint| checkpoint.plan(progress)),
-            warm_start: saved,
-        };
-        let model = poul::model::fit(&fit, progress).map_err(|error| frame.locate(error))?;
+        let experiment = experiment.strata_table(strata_table.map(|table| table.source.clone()));
+        let fit = poul::Model::fit(&experiment)
+            .baseline(&baseline)
+            .learner(learner.name)
+            .settings(&request.settings)
+            .encoder(&encoder)
+            .budget(budget(request.memory.as_deref())?)
+            .seed(request.seed)
+            .checkpoint(request.checkpoint.as_ref().map(|checkpoint| checkpoint.plan(progress)))
+            .warm_start(saved);
+        let model = fit.run(progress).map_err(|error| frame.locate(error))?;
         if let Some(checkpoint) = &request.checkpoint {
             checkpoint.remove(progress);
         }
@@ -78,40 +61,9 @@ pub(crate) fn fit(
 }
 
 /// The policies given, or those that the data speak of.
-pub(crate) fn policies_of(
-    given: Option<&PolicySet>,
-    source: &Source,
-    columns: &Columns,
-    request: &FitSettings,
-    progress: &dyn Progress,
-) -> Result<Policies> {
+pub(crate) fn policies_of(given: Option<&PolicySet>, request: &FitSettings) -> Policies<'static> {
     match given {
-        Some(_) if columns.factorial => {
-            Err(Error::usage("policies and treatment_columns exclude each other")
-                .hint("factorial columns define their own policies"))
-        }
-        Some(given) => Ok(given.set.clone()),
-        None => Policies::from_data(source, columns, request.contexts.as_ref(), progress),
-    }
-}
-
-/// The control as named, which must exist; or `control`, if there is such a policy.
-pub(crate) fn control_of(
-    request: &FitSettings,
-    policies: &Policies,
-    columns: &Columns,
-) -> Result<Option<String>> {
-    match &request.roles.control {
-        // A combination may be written in any order.
-        Some(name) if columns.factorial && policies.index(name).is_none() => {
-            let question = Question { policies: Vec::new(), against: Some(name.clone()) };
-            let asked = question.ask(policies, true).map_err(|error| error.at("control"))?;
-            Ok(Some(asked.policies.name(asked.against).to_owned()))
-        }
-        Some(name) => {
-            policies.require(name).map_err(|error| error.at("control"))?;
-            Ok(Some(name.clone()))
-        }
-        None => Ok(policies.index("control").map(|_| "control".to_owned())),
+        Some(given) => given.set.clone().into(),
+        None => Policies::of_rows(request.contexts.clone()),
     }
 }

@@ -1,16 +1,14 @@
 //! The search for settings: the same steps as `poul tune`.
 
-use poul::compare::Experiment;
-use poul::data::Need;
+use poul::compare::Preparation;
 use poul::effect::Settings;
 use poul::model::{DEFAULT_LEARNER, Learner, learner};
 use poul::tune::{Halving, Resource, Search, Space, TuneRequest, default_space, preset};
-use poul::{Error, Result};
+use poul::{Error, Experiment, Result};
 use pyo3::prelude::*;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::compare::control;
 use crate::failure::guarded;
 use crate::fit::policies_of;
 use crate::frame::Frame;
@@ -52,19 +50,13 @@ pub(crate) fn tune(
         let learner = learner(fit.learner.as_deref().unwrap_or(DEFAULT_LEARNER))?;
         let (base, space) = searched(&request, learner)?;
         let encoder = fit.encoder.clone().check()?;
-        let columns = fit.roles.check(source.schema(), Need::FIT).map_err(|error| frame.locate(error))?;
-        let policies = policies_of(policies, source, &columns, fit, progress)?;
-        let (policies, control) = control(fit, policies, &columns)?;
+        let experiment = Experiment::open(source, &fit.roles, policies_of(policies, fit), progress)?;
+        let experiment = experiment.strata_table(strata_table.map(|table| table.source.clone()));
         let tuning = TuneRequest {
-            experiment: Experiment {
-                source,
-                roles: &fit.roles,
-                columns: &columns,
-                policies: &policies,
-                control: &control,
-                strata_table: strata_table.map(|table| &table.source),
-                encoder: &encoder,
-                budget: &budget(fit.memory.as_deref())?,
+            preparation: Preparation {
+                experiment: &experiment,
+                encoder,
+                budget: budget(fit.memory.as_deref())?,
                 seed: fit.seed,
                 validation_share: request.validation_share,
             },

@@ -2,7 +2,36 @@
 //!
 //! A *policy* says, for each *context*, how *actions* are chosen. POUL represents a policy by the mixture it
 //! induces over (context, action) *atoms*, so that effects carry over to policies that were rare or never run.
-//! The modules follow the pipeline: [`data`] → [`policy`] → [`check`] → `net` → … → [`evaluate`];
+//!
+//! ```standalone_crate
+//! # let folder = tempfile::tempdir().unwrap();
+//! # std::env::set_current_dir(folder.path()).unwrap();
+//! # let row = |row: usize| {
+//! #     let (age, treated) = (18 + row * 37 % 50, row % 2 == 1);
+//! #     let spend = age as f64 / 10.0 + if treated { age as f64 / 50.0 } else { 0.0 } + (row * 7 % 11) as f64 / 10.0;
+//! #     format!("{},{age},{spend}\n", if treated { "coupon" } else { "control" })
+//! # };
+//! # std::fs::write("users.csv", "policy,age,spend\n".to_owned() + &(0..200).map(row).collect::<String>()).unwrap();
+//! use poul::{Experiment, Model, Roles, Silent, Source};
+//!
+//! let users = Source::open("users.csv")?; // CSV, Parquet or Arrow; a file, a folder or a glob
+//! let roles = Roles { treatment: Some("policy".into()), outcome: vec!["spend".into()], ..Roles::default() };
+//! let experiment = Experiment::open(&users, &roles, None, &Silent)?;
+//! let model = Model::fit(&experiment).learner("ridge").seed(7).run(&Silent)?; // by default the method, `poul`
+//! model.save("model.poul")?;
+//!
+//! let model = Model::load("model.poul")?;
+//! model.effect(&users).policy(["coupon"]).write("effects.csv", &Silent)?; // an effect for each user
+//! for average in model.evaluate(&users, &Silent)?.averages {
+//!     println!("{}: {:?} with an error of {:?}", average.policy, average.effect, average.se);
+//! }
+//! # assert!(std::fs::read_to_string("effects.csv").unwrap().lines().count() == 201);
+//! # Ok::<(), poul::Error>(())
+//! ```
+//!
+//! [`Experiment`] finds columns and policies, [`Model`] is fitted, scores, is evaluated and certifies; three programs in
+//! `examples/` go on from here. The modules follow the pipeline: [`data`] → [`policy`] → [`check`] → [`experiment`] → … →
+//! [`model`] → [`evaluate`]; [`compare`] and [`tune`] set learners side by side, [`decide`] rests decisions on effects, and
 //! [`simulate`] makes experiments whose truth is known.
 //!
 //! The library never prints, never reads a clock, and never panics on input: everything wrong with a file or a
@@ -14,14 +43,20 @@ pub mod data;
 pub mod decide;
 pub mod effect;
 pub mod evaluate;
+pub mod experiment;
 pub mod learn;
 pub mod model;
-pub mod net;
-pub mod nuisance;
 pub mod policy;
 pub mod simulate;
-pub mod stats;
 pub mod tune;
+
+// No part of the interface: benchmarks and tests look into them.
+#[doc(hidden)]
+pub mod net;
+#[doc(hidden)]
+pub mod nuisance;
+#[doc(hidden)]
+pub mod stats;
 
 mod average;
 mod checkpoint;
@@ -37,8 +72,11 @@ mod tree;
 
 pub use checkpoint::Checkpoint;
 pub use command_line::{command_line, quoted_word};
+pub use data::{Roles, Source};
 pub use error::{Error, Kind, Result, nearest_name, row_name};
+pub use experiment::{Experiment, Policies};
 pub use memory::Memory;
+pub use model::Model;
 pub use output::AtomicFile;
 pub use progress::{Progress, Silent};
 pub use seed::{Rng, Seed};

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
-use poul::data::{Budget, Design, EncoderParams, Need, Roles, Source};
+use poul::data::Design;
 use poul::effect::Settings;
-use poul::model::{FitRequest, Model, fit};
 use poul::policy::PolicySet;
-use poul::{Error, Result, Silent};
+use poul::{Error, Experiment, Model, Result, Roles, Silent, Source};
 
 /// Rows of a world: features `x0` …, the outcome `y` and the policy.
 #[derive(Default)]
@@ -40,30 +39,6 @@ pub(super) fn model(
     settings: &Settings,
 ) -> Result<Model> {
     let roles = Roles { outcome: vec!["y".to_owned()], design, ..Roles::default() };
-    let columns = roles.check(source.schema(), Need::FIT)?;
-    let from_data = match policies {
-        Some(_) => None,
-        None => Some(PolicySet::from_data(source, &columns, None, &Silent)?),
-    };
-    let Some(policies) = policies.or(from_data.as_ref()) else {
-        return Err(Error::other("there are no policies"));
-    };
-    let request = FitRequest {
-        source,
-        roles: &roles,
-        columns: &columns,
-        policies,
-        control: Some("control"),
-        baseline: &[],
-        strata_table: None,
-        learner,
-        settings,
-        encoder: &EncoderParams::default().check()?,
-        budget: &Budget::default(),
-        seed: 3407,
-        command: Vec::new(),
-        checkpoint: None,
-        warm_start: None,
-    };
-    fit(&request, &Silent)
+    let experiment = Experiment::open(source, &roles, policies.cloned(), &Silent)?;
+    Model::fit(&experiment).learner(learner).settings(settings).run(&Silent)
 }

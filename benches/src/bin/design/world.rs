@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use poul::data::{Budget, EncoderParams, Need, Roles, Source};
 use poul::effect::Settings;
-use poul::model::{FitRequest, Model, fit};
 use poul::policy::PolicySet;
 use poul::simulate::{Again, Simulation, run, run_again};
-use poul::{Error, Result, Silent};
+use poul::{Error, Experiment, Model, Result, Roles, Silent, Source};
 
 /// Users that true averages are over.
 const TRUTH_ROWS: u64 = 4096;
@@ -59,28 +57,11 @@ impl<'a> World<'a> {
     pub(super) fn fit(&self) -> Result<Model> {
         let source = Source::open(&self.folder.join("data").to_string_lossy())?;
         let roles = Roles { outcome: vec!["y".to_owned()], ..Roles::default() };
-        let columns = roles.check(source.schema(), Need::FIT)?;
         let mut settings = Settings::default();
         settings.training.insert("epochs".to_owned(), self.shape.epochs.into());
         settings.model.insert("members".to_owned(), 2.into());
-        let request = FitRequest {
-            source: &source,
-            roles: &roles,
-            columns: &columns,
-            policies: &self.policies,
-            control: Some("control"),
-            baseline: &[],
-            strata_table: None,
-            learner: "poul",
-            settings: &settings,
-            encoder: &EncoderParams::default().check()?,
-            budget: &Budget::default(),
-            seed: 3407,
-            command: Vec::new(),
-            checkpoint: None,
-            warm_start: None,
-        };
-        fit(&request, &Silent)
+        let experiment = Experiment::open(&source, &roles, self.policies.clone(), &Silent)?;
+        Model::fit(&experiment).settings(&settings).run(&Silent)
     }
 
     /// Runs policies beside control on new users.

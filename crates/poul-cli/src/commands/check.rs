@@ -1,13 +1,11 @@
 //! `poul check`: validate and profile a data set.
 
-use poul::check::{Level, Params, Profile, profile};
-use poul::data::{Columns, Need, Source};
-use poul::policy::PolicySet;
-use poul::{Error, Progress, Result};
+use poul::check::{Level, Params, Profile};
+use poul::{Error, Experiment, Policies, Result, Source};
 use poul_report::number::{count, counted, percent, significant};
 
 use crate::args::{Check, Common};
-use crate::commands::{JsonTarget, about_data};
+use crate::commands::JsonTarget;
 use crate::progress::Terminal;
 use crate::settings::DataSettings;
 use crate::spelling::flag;
@@ -21,50 +19,33 @@ pub(crate) fn run(args: &Check, common: &Common, terminal: &Terminal) -> Result<
     }
     let json = JsonTarget::open(args.json.as_deref())?;
     let source = Source::open(&args.data)?;
-    let columns = settings.roles.check(source.schema(), Need::FIT);
-    let mut columns = columns.map_err(|error| about_data(error, &args.data))?;
-    let policies = policies(&settings, &source, &columns, terminal)?;
-    columns =
-        columns.with_contexts(&policies, source.schema()).map_err(|error| about_data(error, &args.data))?;
-    columns.control = control(&settings, &policies)?;
+    let experiment = experiment(&settings, &source, terminal)?;
     let params = Params {
         shares: settings.shares,
         permutations: args.permutations,
         seed: common.seed,
         ..Params::default()
     };
-    let profile = profile(&source, &columns, &policies, &params, terminal);
-    let mut profile = profile.map_err(|error| about_data(error, &args.data))?;
+    let mut profile = experiment.profile(&params, terminal)?;
     profile.findings.iter_mut().for_each(|finding| finding.spell(flag));
     json.write(&profile, || summary(&profile))
 }
 
-/// The policies of the file, or those that the data speak of.
-pub(crate) fn policies(
+/// The experiment that flags and files describe.
+pub(crate) fn experiment(
     settings: &DataSettings,
     source: &Source,
-    columns: &Columns,
-    progress: &dyn Progress,
-) -> Result<PolicySet> {
-    match settings.policies.read()? {
-        Some(_) if columns.factorial => {
-            Err(Error::usage("‹policies› and ‹treatment_columns› exclude each other")
-                .hint("factorial columns define their own policies"))
-        }
-        Some(policies) => Ok(policies),
-        None => PolicySet::from_data(source, columns, settings.policies.weights()?.as_ref(), progress),
-    }
+    terminal: &Terminal,
+) -> Result<Experiment> {
+    Experiment::open(source, &settings.roles, policies(settings)?, terminal)
 }
 
-/// The control: as named, which must exist; or `control`, if there is such a policy.
-pub(crate) fn control(settings: &DataSettings, policies: &PolicySet) -> Result<Option<String>> {
-    match &settings.roles.control {
-        Some(name) => {
-            policies.require(name).map_err(|error| error.at("‹control›"))?;
-            Ok(Some(name.clone()))
-        }
-        None => Ok(policies.index("control").map(|_| "control".to_string())),
-    }
+/// The policies of the file, or those that the data speak of.
+pub(crate) fn policies(settings: &DataSettings) -> Result<Policies<'static>> {
+    Ok(match settings.policies.read()? {
+        Some(policies) => policies.into(),
+        None => Policies::of_rows(settings.policies.weights()?),
+    })
 }
 
 /// The profile, for a person.

@@ -4,25 +4,21 @@ mod latex;
 mod layout;
 mod markdown;
 mod settings;
-mod split;
 mod summary;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use poul::compare::{ComparisonRequest, Entrant, Experiment, Schedule, compare, default_learners};
-use poul::data::{Columns, Need, Source};
-use poul::effect::Question;
+use poul::compare::{ComparisonRequest, Entrant, Preparation, Schedule, Split, compare, default_learners};
 use poul::evaluate::Bootstrap;
 use poul::model::{CheckpointPlan, DEFAULT_LEARNER, LEARNERS, learner};
-use poul::policy::PolicySet;
-use poul::{AtomicFile, Checkpoint, Error, Kind, Progress, Result, Seed};
+use poul::{AtomicFile, Checkpoint, Error, Experiment, Kind, Progress, Result, Seed, Source};
 use poul_report::ReportTarget;
+use serde_json::Value;
 
 use self::settings::CompareSettings;
-use self::split::{TestPart, TestTable};
 use crate::args::{Common, Compare};
-use crate::commands::{JsonTarget, about_data, check, without_outputs};
+use crate::commands::{JsonTarget, check, without_outputs};
 use crate::interrupt;
 use crate::progress::Terminal;
 use crate::settings::{DataSettings, budget, of_learner};
@@ -39,33 +35,22 @@ pub(crate) fn run(args: &Compare, typed: &[String], common: &Common, terminal: &
 
     let encoder = std::mem::take(&mut data.encoder).check()?;
     let source = Source::open(&args.data)?;
-    let test = args.test.as_deref().map(|location| TestTable::open(location, &data.roles)).transpose()?;
+    let split = split(args, &settings, &data, &source)?;
     let truth = args.truth.as_deref().map(Source::open).transpose()?;
     let strata_table = strata_table(args.strata_table.as_ref(), &data)?;
-    let columns = data.roles.check(source.schema(), Need::FIT);
-    let columns = columns.map_err(|error| about_data(error, &args.data))?;
-    let part = TestPart::new(&settings, test.as_ref(), &data.roles, &source)?;
-    let mut policies = check::policies(&data, &source, &columns, terminal)?;
-    if let (Some(test), None) = (&test, &data.policies.policies) {
-        policies = policies.union(&PolicySet::from_data(&test.source, &test.columns, None, terminal)?)?;
-    }
-    let (policies, control) = control(&data, policies, &columns)?;
+    let policies = split.policies(check::policies(&data)?);
+    let experiment = Experiment::open(&source, &data.roles, policies, terminal)?.strata_table(strata_table);
     let folder = args.work.clone().unwrap_or_else(|| work_folder(args.json.as_deref()));
     tell_checkpoint(&folder, args.resume, terminal);
     let request = ComparisonRequest {
-        experiment: Experiment {
-            source: &source,
-            roles: &data.roles,
-            columns: &columns,
-            policies: &policies,
-            control: &control,
-            strata_table: strata_table.as_ref(),
-            encoder: &encoder,
-            budget: &budget(common)?,
+        preparation: Preparation {
+            experiment: &experiment,
+            encoder,
+            budget: budget(common)?,
             seed: common.seed,
             validation_share: settings.validation_share,
         },
-        split: part.split(),
+        split: &split,
         entrants: &entrants,
         seeds: settings.seeds,
         reference: settings.reference.as_deref(),
@@ -134,25 +119,13 @@ fn entrants(args: &Compare, settings: &CompareSettings, data: &DataSettings) -> 
     Ok(entrants)
 }
 
-/// The policies, with the control among them.
-pub(super) fn control(
-    data: &DataSettings,
-    policies: PolicySet,
-    columns: &Columns,
-) -> Result<(PolicySet, String)> {
-    match &data.roles.control {
-        // A combination may be written in any order.
-        Some(name) if columns.factorial && policies.index(name).is_none() => {
-            let question = Question { policies: Vec::new(), against: Some(name.clone()) };
-            let asked = question.ask(&policies, true).map_err(|error| error.at("control"))?;
-            let name = asked.policies.name(asked.against).to_owned();
-            Ok((asked.policies, name))
-        }
-        _ => match check::control(data, &policies)? {
-            Some(name) => Ok((policies, name)),
-            None => Err(Error::usage("no policy is called `control`")
-                .hint("name the policy that others are compared with: --control NAME")),
-        },
+/// Which rows are tested on: another table, later rows, or a share.
+fn split(args: &Compare, settings: &CompareSettings, data: &DataSettings, source: &Source) -> Result<Split> {
+    match (&args.test, &settings.test_from) {
+        (Some(test), _) => Split::table(&Source::open(test)?, &data.roles),
+        (None, Some(Value::String(from))) => Split::later(from, &data.roles, source),
+        (None, Some(from)) => Split::later(&from.to_string(), &data.roles, source),
+        (None, None) => Ok(settings.test_share.map_or(Split::DEFAULT, Split::Share)),
     }
 }
 

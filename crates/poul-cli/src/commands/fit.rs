@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use poul::data::{Need, Roles, Source};
-use poul::effect::{Question, Settings};
-use poul::model::{CheckpointPlan, DEFAULT_LEARNER, FitRequest, Model, learner};
+use poul::effect::Settings;
+use poul::model::{CheckpointPlan, DEFAULT_LEARNER, learner};
 use poul::policy::PolicySet;
-use poul::{Checkpoint, Error, Kind, Progress, Result};
+use poul::{Checkpoint, Error, Kind, Model, Progress, Result, Roles, Source};
 use poul_report::number::{count, counted};
 
 use crate::args::{Common, Fit};
@@ -40,45 +39,29 @@ pub(crate) fn run(args: &Fit, typed: &[String], common: &Common, terminal: &Term
     let encoder = std::mem::take(&mut data.encoder).check()?;
     let source = Source::open(&args.data)?;
     let (baseline, strata_table) = data.nuisance_tables(&args.nuisance)?;
-    let columns = match &saved {
-        Some(saved) => saved.columns(&source, &data.roles, Need::FIT),
-        None => data.roles.check(source.schema(), Need::FIT),
-    };
-    let columns = columns.map_err(|error| about_data(error, &args.data))?;
-    let policies = match &saved {
-        Some(saved) if !columns.factorial => policies_beside(&data, &saved.manifest().policies)?,
-        _ => check::policies(&data, &source, &columns, terminal)?,
-    };
-    let control = match &data.roles.control {
-        // A combination may be written in any order.
-        Some(name) if columns.factorial && policies.index(name).is_none() => {
-            let question = Question { policies: Vec::new(), against: Some(name.clone()) };
-            let asked = question.ask(&policies, true).map_err(|error| error.at("control"))?;
-            Some(asked.policies.name(asked.against).to_owned())
+    let experiment = match &saved {
+        Some(saved) if !saved.is_factorial() => {
+            let policies = policies_beside(&data, &saved.manifest().policies)?;
+            saved.experiment(&source, &data.roles, policies, terminal)?
         }
-        _ => check::control(&data, &policies)?,
+        Some(saved) => saved.experiment(&source, &data.roles, check::policies(&data)?, terminal)?,
+        None => check::experiment(&data, &source, terminal)?,
     };
+    let experiment = experiment.strata_table(strata_table);
     let folder = Checkpoint::beside(&args.out);
     tell_checkpoint(args, &folder, terminal);
-    let request = FitRequest {
-        source: &source,
-        roles: &data.roles,
-        columns: &columns,
-        policies: &policies,
-        control: control.as_deref(),
-        baseline: &baseline,
-        strata_table: strata_table.as_ref(),
-        learner: learner.name,
-        settings: &settings,
-        encoder: &encoder,
-        budget: &settings::budget(common)?,
-        seed: common.seed,
-        command: without_outputs(typed),
-        checkpoint: Some(CheckpointPlan { folder: &folder, resume: args.resume, steps_between: None }),
-        warm_start: saved.as_ref(),
-    };
+    let request = Model::fit(&experiment)
+        .baseline(&baseline)
+        .learner(learner.name)
+        .settings(&settings)
+        .encoder(&encoder)
+        .budget(settings::budget(common)?)
+        .seed(common.seed)
+        .command(without_outputs(typed))
+        .checkpoint(Some(CheckpointPlan { folder: &folder, resume: args.resume, steps_between: None }))
+        .warm_start(saved.as_ref());
     interrupt::listen()?;
-    let model = poul::model::fit(&request, terminal).map_err(|error| match error.kind() {
+    let model = request.run(terminal).map_err(|error| match error.kind() {
         Kind::Cancelled => stopped(&folder),
         _ => about_data(error, &args.data),
     })?;

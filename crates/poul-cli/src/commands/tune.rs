@@ -2,16 +2,15 @@
 
 mod best;
 
-use poul::compare::Experiment;
-use poul::data::{Need, Source};
+use poul::compare::Preparation;
 use poul::effect::Settings;
 use poul::model::{CheckpointPlan, DEFAULT_LEARNER, Learner, learner};
 use poul::tune::{Halving, Resource, Search, Space, TuneRequest, Tuning, default_space, preset, tune};
-use poul::{AtomicFile, Checkpoint, Kind, Progress, Result};
+use poul::{AtomicFile, Checkpoint, Kind, Progress, Result, Source};
 use poul_report::number::{count, percent};
 
 use crate::args::{Common, ResourceKind, SearchKind, Tune};
-use crate::commands::{JsonTarget, about_data, check, compare};
+use crate::commands::{JsonTarget, check, compare};
 use crate::interrupt;
 use crate::progress::Terminal;
 use crate::settings::{DataSettings, budget, file_learner, of_learner};
@@ -28,10 +27,7 @@ pub(crate) fn run(args: &Tune, common: &Common, terminal: &Terminal) -> Result<(
     let encoder = data.encoder.clone().check()?;
     let source = Source::open(&args.data)?;
     let strata_table = compare::strata_table(args.strata_table.as_ref(), &data)?;
-    let columns = data.roles.check(source.schema(), Need::FIT);
-    let columns = columns.map_err(|error| about_data(error, &args.data))?;
-    let policies = check::policies(&data, &source, &columns, terminal)?;
-    let (policies, control) = compare::control(&data, policies, &columns)?;
+    let experiment = check::experiment(&data, &source, terminal)?.strata_table(strata_table);
     let folder = Checkpoint::beside(&args.out);
     compare::tell_checkpoint(&folder, args.resume, terminal);
     let resource = match args.resource {
@@ -39,15 +35,10 @@ pub(crate) fn run(args: &Tune, common: &Common, terminal: &Terminal) -> Result<(
         ResourceKind::Epochs => Resource::Epochs,
     };
     let request = TuneRequest {
-        experiment: Experiment {
-            source: &source,
-            roles: &data.roles,
-            columns: &columns,
-            policies: &policies,
-            control: &control,
-            strata_table: strata_table.as_ref(),
-            encoder: &encoder,
-            budget: &budget(common)?,
+        preparation: Preparation {
+            experiment: &experiment,
+            encoder,
+            budget: budget(common)?,
             seed: common.seed,
             validation_share: args.validation_share,
         },

@@ -101,7 +101,7 @@ const LEAST_ROWS: f64 = 30.0;
 const SAMPLE_FLOATS: usize = 4_000_000;
 
 /// Profiles the rows of `source` that `columns` selects, assigned to `policies`.
-pub fn profile(
+pub(crate) fn profile(
     source: &Source,
     columns: &Columns,
     policies: &PolicySet,

@@ -42,7 +42,7 @@ impl AssignedTest {
         table: &EncodedTable,
         part: &Part,
         train: &Part,
-        setting: &Setting<'_>,
+        setting: &Setting,
         (allow_unseen, thin_arms): (bool, bool),
         seed: Seed,
         progress: &dyn Progress,
@@ -50,7 +50,7 @@ impl AssignedTest {
         if setting.design == Design::Observational && !thin_arms {
             return Ok(None);
         }
-        let policies = setting.policies;
+        let policies = &setting.policies;
         let x = part.x(table.x());
         // By shares within strata, as evaluations have it.
         let rows = ObservedRows { stratum_table: None, ..part.observed(&x, setting) };
@@ -76,14 +76,14 @@ impl AssignedTest {
     pub(crate) fn readings(
         &self,
         effects: &dyn EffectModel,
-        (table, part, setting): (&EncodedTable, &Part, &Setting<'_>),
+        (table, part, setting): (&EncodedTable, &Part, &Setting),
         (targets, columns): (&[usize], &[Vec<f64>]),
         populations: &[(Population, Vec<u32>)],
         params: &ValidParams,
         progress: &dyn Progress,
     ) -> Result<Vec<Vec<AssignedReadings>>> {
         let assigned_table = AssignedTable {
-            policies: setting.policies,
+            policies: &setting.policies,
             policy: &part.policy,
             propensity: &self.propensity,
             is_scored: &self.is_scored,

@@ -55,7 +55,7 @@ impl std::str::FromStr for Schedule {
 
 impl Schedule {
     /// The settings that train by it: phases of a fixed length, without early stopping unless a patience is set.
-    pub fn apply(self, settings: &Settings, core: Option<&str>) -> Result<Settings> {
+    pub(crate) fn apply(self, settings: &Settings, core: Option<&str>) -> Result<Settings> {
         let mut phases = Vec::new();
         if self.global > 0 {
             phases.push(json!({ "epochs": self.global }));

@@ -6,7 +6,8 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `experiment` | data made ready once for all learners |
+//! | `preparation` | an experiment made ready once for all learners |
+//! | `split` | which rows are tested on |
 //! | `part` | a table and parts of its rows |
 //! | `validation` | the R-loss that settings are chosen by |
 //! | `entrant` | a learner under settings, by a schedule of epochs |
@@ -19,19 +20,21 @@
 
 mod assigned;
 mod entrant;
-mod experiment;
 mod part;
+mod preparation;
 mod result;
 mod run;
+mod split;
 mod summary;
 mod test_rows;
 mod truth;
 mod validation;
 
 pub use entrant::{DEFAULT_LEARNERS, Entrant, Schedule, default_learners};
-pub use experiment::{Experiment, Split};
+pub use preparation::Preparation;
 pub use result::{AssignedCell, Cell, Comparison, Estimate, Failure, LearnerResult, Population};
 pub use run::{ComparisonRequest, compare};
+pub use split::{Split, TestTable};
 
-pub(crate) use experiment::Prepared;
 pub(crate) use part::Part;
+pub(crate) use preparation::Prepared;

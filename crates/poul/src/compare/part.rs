@@ -135,8 +135,8 @@ impl Deref for Part {
 }
 
 /// What all parts of an experiment share.
-pub(crate) struct Setting<'a> {
-    pub(crate) policies: &'a PolicySet,
+pub(crate) struct Setting {
+    pub(crate) policies: PolicySet,
     pub(crate) control: usize,
     pub(crate) design: Design,
     pub(crate) strata_table: Option<StratumTable>,
@@ -149,7 +149,7 @@ impl Part {
     }
 
     /// What a first stage is given; `x` are the features of these rows.
-    pub(crate) fn observed<'a>(&'a self, x: &'a dyn RowSource, setting: &'a Setting<'a>) -> ObservedRows<'a> {
+    pub(crate) fn observed<'a>(&'a self, x: &'a dyn RowSource, setting: &'a Setting) -> ObservedRows<'a> {
         ObservedRows {
             x: Some(x),
             design: setting.design,
@@ -162,9 +162,9 @@ impl Part {
     pub(crate) fn training_data<'a>(
         &'a self,
         x: &'a dyn RowSource,
-        setting: &'a Setting<'a>,
+        setting: &'a Setting,
     ) -> Result<TrainingData<'a>> {
-        let (policies, control) = (setting.policies, Some(setting.control));
+        let (policies, control) = (&setting.policies, Some(setting.control));
         let data = TrainingData::of(&self.table, x, policies, &self.table.policy, setting.design, control)?;
         Ok(TrainingData { stratum_table: setting.strata_table.as_ref(), ..data })
     }

@@ -5,13 +5,15 @@ use serde_json::json;
 
 use super::assigned::AssignedReadings;
 use super::entrant::Entrant;
-use super::experiment::{Experiment, Prepared, Split};
 use super::part::EncodedTable;
+use super::preparation::{Preparation, Prepared};
 use super::result::{Comparison, Failure};
+use super::split::{Split, TestTable};
 use super::summary::{Shape, results};
 use super::test_rows::{TestQuestion, TestReadings, TestRows};
 use crate::data::{Filter, Source};
 use crate::evaluate::{Bootstrap, Params, Readings, ValidParams};
+use crate::experiment::Experiment;
 use crate::model::{CheckpointPlan, DEFAULT_LEARNER};
 use crate::progress::Named;
 use crate::{Checkpoint, Error, Kind, Memory, Progress, Result, Seed};
@@ -19,9 +21,9 @@ use crate::{Checkpoint, Error, Kind, Memory, Progress, Result, Seed};
 /// What to compare, on what.
 pub struct ComparisonRequest<'a> {
     /// The data.
-    pub experiment: Experiment<'a>,
+    pub preparation: Preparation<'a>,
     /// Which rows are tested on.
-    pub split: Split<'a>,
+    pub split: &'a Split,
     /// What takes part; labels are distinct.
     pub entrants: &'a [Entrant],
     /// How many seeds each is trained with: the experiment's and those that follow it. At least 1.
@@ -42,6 +44,25 @@ pub struct ComparisonRequest<'a> {
     pub checkpoint: Option<CheckpointPlan<'a>>,
 }
 
+impl<'a> ComparisonRequest<'a> {
+    /// Of these learners on the test rows of an experiment, with all defaults.
+    pub fn new(experiment: &'a Experiment, split: &'a Split, entrants: &'a [Entrant]) -> Self {
+        Self {
+            preparation: Preparation::new(experiment),
+            split,
+            entrants,
+            seeds: 1,
+            reference: None,
+            policies: &[],
+            allow_unseen: false,
+            core: None,
+            truth: None,
+            bootstrap: Bootstrap::default(),
+            checkpoint: None,
+        }
+    }
+}
+
 /// What one learner with one seed leaves.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Finished {
@@ -59,7 +80,7 @@ pub(super) struct Finished {
 pub fn compare(request: &ComparisonRequest<'_>, progress: &dyn Progress) -> Result<Comparison> {
     let (params, reference) = check(request)?;
     let mut checkpoint = checkpoint(request)?;
-    let experiment = &request.experiment;
+    let preparation = &request.preparation;
     let mut populations: Vec<&str> = request
         .entrants
         .iter()
@@ -68,9 +89,9 @@ pub fn compare(request: &ComparisonRequest<'_>, progress: &dyn Progress) -> Resu
         .collect();
     populations.sort_unstable();
     populations.dedup();
-    let (prepared, rows) = experiment.prepare(Some(request.split), &populations, progress)?;
+    let (prepared, rows) = preparation.prepare(Some(request.split), &populations, progress)?;
     if let Some(checkpoint) = &mut checkpoint {
-        checkpoint.hold(vec![prepared.table.dataset.x.window_rows()], experiment.budget.bytes)?;
+        checkpoint.hold(vec![prepared.table.dataset.x.window_rows()], preparation.budget.bytes)?;
     }
     let other = other_table(request, &prepared, progress)?;
     let (table, rows) = match &other {
@@ -82,13 +103,13 @@ pub fn compare(request: &ComparisonRequest<'_>, progress: &dyn Progress) -> Resu
         allow_unseen: request.allow_unseen,
         core: request.core,
         truth: request.truth,
-        bytes: experiment.budget.bytes,
-        seed: Seed::new(experiment.seed).child("compare"),
+        bytes: preparation.budget.bytes,
+        seed: Seed::new(preparation.seed).child("compare"),
     };
     let test = TestRows::new(table, rows, &prepared.train, &prepared.setting, &question, progress)?;
     test.notes.iter().for_each(|note| progress.warn(note));
 
-    let seeds: Vec<u64> = (0..request.seeds as u64).map(|k| experiment.seed.wrapping_add(k)).collect();
+    let seeds: Vec<u64> = (0..request.seeds as u64).map(|k| preparation.seed.wrapping_add(k)).collect();
     let work =
         Work { prepared: &prepared, test: &test, params: &params, checkpoint: checkpoint.as_ref(), progress };
     let mut finished: Vec<Vec<Finished>> = request.entrants.iter().map(|_| Vec::new()).collect();
@@ -120,7 +141,7 @@ pub fn compare(request: &ComparisonRequest<'_>, progress: &dyn Progress) -> Resu
         entrants: request.entrants,
         populations: test.populations(),
         outcomes: &prepared.table.dataset.outcome_names,
-        policies: experiment.policies,
+        policies: &prepared.setting.policies,
         n_seeds: seeds.len(),
         level: request.bootstrap.level,
     };
@@ -133,7 +154,7 @@ pub fn compare(request: &ComparisonRequest<'_>, progress: &dyn Progress) -> Resu
         seeds,
         draws: request.bootstrap.draws,
         level: request.bootstrap.level,
-        against: experiment.control.to_owned(),
+        against: prepared.setting.policies.name(prepared.setting.control).to_owned(),
         reference,
         populations: shape.populations,
         learners,
@@ -145,7 +166,7 @@ pub fn compare(request: &ComparisonRequest<'_>, progress: &dyn Progress) -> Resu
 
 /// What all learners share.
 struct Work<'a> {
-    prepared: &'a Prepared<'a>,
+    prepared: &'a Prepared,
     test: &'a TestRows<'a>,
     params: &'a ValidParams,
     checkpoint: Option<&'a Checkpoint>,
@@ -219,17 +240,17 @@ fn check(request: &ComparisonRequest<'_>) -> Result<(ValidParams, String)> {
 /// The test rows where they are not of the table that is trained on, by its encoder.
 fn other_table(
     request: &ComparisonRequest<'_>,
-    prepared: &Prepared<'_>,
+    prepared: &Prepared,
     progress: &dyn Progress,
 ) -> Result<Option<EncodedTable>> {
-    let experiment = &request.experiment;
+    let experiment = request.preparation.experiment;
     let (source, mut columns) = match request.split {
         Split::Share(_) => return Ok(None),
-        Split::Table(source, columns) => (source, columns.clone()),
-        Split::Filters(_, test) => {
-            let mut columns = experiment.columns.clone();
+        Split::Table(TestTable { source, columns }) => (source, columns.clone()),
+        Split::Filters { test, .. } => {
+            let mut columns = experiment.columns().clone();
             columns.population = Some(test.clone());
-            (experiment.source, columns)
+            (experiment.source(), columns)
         }
     };
     // Strata and propensities say what was assigned on average; predictions and outcomes that only teach play no part in
@@ -237,16 +258,16 @@ fn other_table(
     columns.predictions = Vec::new();
     columns.auxiliary = Vec::new();
     let columns = columns.with_populations(request.core, source.schema())?;
-    let columns = columns.with_contexts(experiment.policies, source.schema())?;
+    let columns = columns.with_contexts(&prepared.setting.policies, source.schema())?;
     let columns = prepared.encoder.columns_for(columns, source.schema())?;
-    let (encoder, policies) = (&prepared.encoder, experiment.policies);
+    let (encoder, policies) = (&prepared.encoder, &prepared.setting.policies);
     let table = EncodedTable::read(
         source,
         &columns,
         encoder,
         policies,
         prepared.table.exposure.as_ref().map(|(exposure, _)| exposure),
-        &prepared.table.left_of(experiment.budget),
+        &prepared.table.left_of(&request.preparation.budget),
         progress,
     )?;
     match table.dataset.outcome_names == prepared.table.dataset.outcome_names {
@@ -259,16 +280,16 @@ fn other_table(
 fn checkpoint(request: &ComparisonRequest<'_>) -> Result<Option<Checkpoint>> {
     let Some(plan) = request.checkpoint else { return Ok(None) };
     let split = match request.split {
-        Split::Table(source, columns) => {
+        Split::Table(TestTable { source, columns }) => {
             let population = columns.population.as_ref().map(Filter::text);
             json!({ "table": source.fingerprint()?, "population": population })
         }
-        Split::Filters(train, test) => json!({ "train": train.text(), "test": test.text() }),
+        Split::Filters { train, test } => json!({ "train": train.text(), "test": test.text() }),
         Split::Share(share) => json!({ "share": share }),
     };
     let Bootstrap { draws, level, seed } = request.bootstrap;
     let work = json!({
-        "experiment": request.experiment.work()?,
+        "experiment": request.preparation.work()?,
         "split": split,
         "policies": request.policies,
         "allow_unseen": request.allow_unseen,

@@ -66,7 +66,7 @@ impl<'a> TestRows<'a> {
         table: &'a EncodedTable,
         rows: Vec<u32>,
         train: &Part,
-        setting: &Setting<'_>,
+        setting: &Setting,
         question: &TestQuestion<'_>,
         progress: &dyn Progress,
     ) -> Result<Self> {
@@ -84,7 +84,7 @@ impl<'a> TestRows<'a> {
             return Err(Error::usage(what).hint("choose policies with ‹policy›, or raise ‹memory›"));
         }
         let outcomes = &table.dataset.outcome_names;
-        let (policies, against) = (setting.policies, setting.control);
+        let (policies, against) = (&setting.policies, setting.control);
         let truth = question
             .truth
             .map(|source| Truth::read(source, policies, &targets, against, outcomes, &part.table.rows));
@@ -107,7 +107,7 @@ impl<'a> TestRows<'a> {
     pub(crate) fn readings(
         &self,
         effects: &dyn EffectModel,
-        setting: &Setting<'_>,
+        setting: &Setting,
         params: &ValidParams,
         progress: &dyn Progress,
     ) -> Result<TestReadings> {
@@ -135,10 +135,10 @@ impl<'a> TestRows<'a> {
     fn scored(
         &self,
         effects: &dyn EffectModel,
-        setting: &Setting<'_>,
+        setting: &Setting,
         progress: &dyn Progress,
     ) -> Result<(Vec<Vec<f64>>, Vec<String>)> {
-        let scorer = effects.prepare(setting.policies, &self.targets, setting.control)?;
+        let scorer = effects.prepare(&setting.policies, &self.targets, setting.control)?;
         let (n_targets, n_outcomes) = (self.targets.len(), self.part.outcomes.len());
         let mut columns = vec![Vec::with_capacity(self.n_rows()); n_targets * n_outcomes];
         let all = self.table.x();
@@ -164,7 +164,7 @@ impl<'a> TestRows<'a> {
         &self,
         rows: &[u32],
         columns: &[Vec<f64>],
-        setting: &Setting<'_>,
+        setting: &Setting,
         params: &ValidParams,
         progress: &dyn Progress,
     ) -> Result<Vec<Readings>> {
@@ -247,11 +247,11 @@ fn populations(part: &Part, core: Option<&str>) -> Result<Vec<(Population, Vec<u
 fn targets(
     (tested, thin_arms): (&[u64], bool),
     train: &Part,
-    setting: &Setting<'_>,
+    setting: &Setting,
     question: &TestQuestion<'_>,
     notes: &mut Vec<String>,
 ) -> Result<Vec<usize>> {
-    let policies: &PolicySet = setting.policies;
+    let policies: &PolicySet = &setting.policies;
     let trained = train.policy_rows(policies.len());
     let together = "policies are measured together, each row by its own policy";
     if tested[setting.control] < FEWEST_ROWS {

@@ -29,7 +29,7 @@ impl Validation {
         table: &EncodedTable,
         train: &Part,
         part: Part,
-        setting: &Setting<'_>,
+        setting: &Setting,
         seed: Seed,
         progress: &dyn Progress,
     ) -> Result<Self> {
@@ -80,11 +80,11 @@ impl Validation {
     pub(crate) fn r_loss(
         &self,
         table: &EncodedTable,
-        setting: &Setting<'_>,
+        setting: &Setting,
         effects: &dyn EffectModel,
     ) -> Result<Vec<f64>> {
         let (n_outcomes, n_targets) = (self.residual.len(), self.targets.len());
-        let scorer = effects.prepare(setting.policies, &self.targets, setting.control)?;
+        let scorer = effects.prepare(&setting.policies, &self.targets, setting.control)?;
         let mut place = vec![None; setting.policies.len()];
         self.targets.iter().enumerate().for_each(|(index, policy)| place[*policy] = Some(index));
         let all = table.x();

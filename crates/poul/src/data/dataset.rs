@@ -37,14 +37,14 @@ impl Dataset {
         if encoder.features().ne(&columns.features) {
             return Err(Error::other("the columns' features are not the encoder's"));
         }
-        let fingerprint = source.fingerprint()?;
+        source.fingerprint()?;
         let mut x = MatrixBuilder::new(encoder.width(), source.n_rows(), budget)?;
         let encode = |_: &mut Table, batch: &Batch, _: &RowReader| {
             x.append(batch.n_rows(), |out| encoder.encode(&batch.features, out))?;
             Ok(None)
         };
         let table = Table::read(source, columns, "Encoding features", encode, progress)?;
-        unchanged(source, &fingerprint)?;
+        source.require_unchanged()?;
         Ok(Self { x: x.finish()?, table })
     }
 
@@ -56,9 +56,10 @@ impl Dataset {
         budget: &Budget,
         progress: &dyn Progress,
     ) -> Result<(Self, Encoder)> {
-        let fingerprint = source.fingerprint()?;
+        // Two passes over a table that is being written would not see the same rows.
+        source.fingerprint()?;
         let encoder = Encoder::fit(source, columns, params, progress)?;
-        unchanged(source, &fingerprint)?;
+        source.require_unchanged()?;
         budget.require(source.n_rows().unwrap_or(0), encoder.width())?;
         encoder.notes().iter().for_each(|note| progress.warn(note));
         let dataset = Self::read(source, columns, &encoder, budget, progress)?;
@@ -72,12 +73,4 @@ impl Deref for Dataset {
     fn deref(&self) -> &Table {
         &self.table
     }
-}
-
-/// Two passes over a table that is being written would not see the same rows.
-fn unchanged(source: &Source, fingerprint: &str) -> Result<()> {
-    if source.fingerprint()? == fingerprint {
-        return Ok(());
-    }
-    Err(Error::input("the data changed while they were read").hint("run again once they are written"))
 }

@@ -1,7 +1,7 @@
 //! A table in files: one file, a folder or a glob of Parquet, CSV or Arrow IPC, streamed in batches.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, SchemaRef};
@@ -25,6 +25,8 @@ pub struct Source {
     n_rows: u64,
     /// As it was named; nothing for a table in memory.
     location: Option<Arc<str>>,
+    /// What the content was when it was first asked for.
+    fingerprint: Arc<OnceLock<String>>,
 }
 
 /// One file of a source, with what its metadata says.
@@ -79,7 +81,7 @@ impl Source {
     fn from_files(files: Vec<SourceFile>) -> Result<Self> {
         let schema = unify(&files)?;
         let n_rows = files.iter().map(|file| file.n_rows).sum();
-        Ok(Self { files: files.into(), schema, n_rows, location: None })
+        Ok(Self { files: files.into(), schema, n_rows, location: None, fingerprint: Arc::default() })
     }
 
     /// The columns, in the order of the first file.
@@ -158,8 +160,24 @@ impl Source {
     /// between them. It does not depend on where the files are, what they are called or when they were written.
     ///
     /// Two different tables have different digests unless they differ only between the sampled places of files of
-    /// the same length: it tells mistakes, not forgeries.
+    /// the same length: it tells mistakes, not forgeries. It is taken once, the first time.
     pub fn fingerprint(&self) -> Result<String> {
+        if let Some(known) = self.fingerprint.get() {
+            return Ok(known.clone());
+        }
+        let found = self.digest()?;
+        Ok(self.fingerprint.get_or_init(|| found).clone())
+    }
+
+    /// Refuses a table whose content is no longer what its fingerprint says.
+    pub(crate) fn require_unchanged(&self) -> Result<()> {
+        if self.digest()? == self.fingerprint()? {
+            return Ok(());
+        }
+        Err(Error::input("the data changed while they were read").hint("run again once they are written"))
+    }
+
+    fn digest(&self) -> Result<String> {
         let mut digest = Digest::new();
         for field in self.schema.fields() {
             digest.text(field.name());

@@ -36,7 +36,7 @@ impl AverageEstimate {
     }
 
     /// The quantile of the error, in standard errors.
-    pub fn quantile(&self, p: f64) -> f64 {
+    pub(crate) fn quantile(&self, p: f64) -> f64 {
         match self.freedom < NORMAL_FROM {
             true => student_quantile(p, self.freedom.max(1.0) as usize),
             false => normal_quantile(p),

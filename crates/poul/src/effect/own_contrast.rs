@@ -49,7 +49,7 @@ pub struct PolicyColumn<'a> {
 impl AssignedTable<'_> {
     /// The contrasts by effects at hand; none where a policy that was assigned has no column. NaN where a row's own policy
     /// cannot be scored.
-    pub fn by_columns(&self, columns: &[PolicyColumn<'_>]) -> Option<Vec<f64>> {
+    pub(crate) fn by_columns(&self, columns: &[PolicyColumn<'_>]) -> Option<Vec<f64>> {
         let mut of_policy = vec![None; self.policies.len()];
         columns.iter().for_each(|column| of_policy[column.policy] = Some(column.effects));
         let average = self.average();
@@ -71,7 +71,7 @@ impl AssignedTable<'_> {
 
     /// The contrasts by a model, for each of its outcomes; NaN where a row's own policy cannot be scored. `x` are the
     /// encoded features.
-    pub fn by_model(
+    pub(crate) fn by_model(
         &self,
         model: &dyn EffectModel,
         x: &dyn RowSource,

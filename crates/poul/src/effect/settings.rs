@@ -25,13 +25,13 @@ impl Settings {
     ///
     /// The types should have `#[serde(default, deny_unknown_fields)]`: then what is left out has a default and a wrong
     /// name is an error that lists the right ones.
-    pub fn read<M: DeserializeOwned, T: DeserializeOwned>(&self) -> Result<(M, T)> {
+    pub(crate) fn read<M: DeserializeOwned, T: DeserializeOwned>(&self) -> Result<(M, T)> {
         Ok((read_table("model", &self.model)?, read_table("training", &self.training)?))
     }
 
     /// The populations that training asks for: those of `phases` under `[training]`, and under that of every member of a
     /// stack.
-    pub fn populations(&self) -> Vec<&str> {
+    pub(crate) fn populations(&self) -> Vec<&str> {
         let members = self.model.get("learners").and_then(Value::as_object).into_iter().flatten();
         let of_members = members.filter_map(|(_, settings)| settings.get("training")?.get("phases"));
         let phases = self.training.get("phases").into_iter().chain(of_members);

@@ -62,12 +62,12 @@ impl<'a> Support<'a> {
     }
 
     /// Training rows of a policy of that name.
-    pub fn policy_rows(&self, name: &str) -> u64 {
+    pub(crate) fn policy_rows(&self, name: &str) -> u64 {
         self.trained.index(name).map_or(0, |own| self.policy_rows[own])
     }
 
     /// The atoms of a policy of `policies`, a set over the same contexts.
-    pub fn atoms(&self, policies: &PolicySet, policy: usize) -> Vec<AtomSupport> {
+    pub(crate) fn atoms(&self, policies: &PolicySet, policy: usize) -> Vec<AtomSupport> {
         let mixture = policies.mixture(policy);
         let carried = mixture.atoms.iter().zip(mixture.mass).filter(|(_, mass)| **mass > 0.0);
         let atom = |(atom, share): (&u32, &f64)| {
@@ -80,7 +80,7 @@ impl<'a> Support<'a> {
     }
 
     /// The share of a policy's mixture on atoms with at least `min_rows` training rows.
-    pub fn supported_share(&self, policies: &PolicySet, policy: usize, min_rows: u64) -> f64 {
+    pub(crate) fn supported_share(&self, policies: &PolicySet, policy: usize, min_rows: u64) -> f64 {
         let atoms = self.atoms(policies, policy);
         let (weak, weak_share) = atoms
             .iter()
@@ -97,13 +97,18 @@ impl<'a> Support<'a> {
     }
 
     /// Whether every atom of a policy was seen, or can be scored by what `embeds` knows of it.
-    pub fn is_known(&self, policies: &PolicySet, policy: usize, embeds: impl Fn(&str, &str) -> bool) -> bool {
+    pub(crate) fn is_known(
+        &self,
+        policies: &PolicySet,
+        policy: usize,
+        embeds: impl Fn(&str, &str) -> bool,
+    ) -> bool {
         let atoms = self.atoms(policies, policy);
         atoms.iter().all(|atom| atom.rows > 0 || embeds(&atom.context, &atom.action))
     }
 
     /// The `k` policies that were run nearest to one of `policies`, a set that includes the trained ones.
-    pub fn nearest_run(&self, policies: &PolicySet, policy: usize, k: usize) -> Vec<(usize, f64)> {
+    pub(crate) fn nearest_run(&self, policies: &PolicySet, policy: usize, k: usize) -> Vec<(usize, f64)> {
         let is_run = self.policy_rows(policies.name(policy)) > 0;
         if is_run && k == 1 {
             return vec![(policy, 0.0)];
@@ -152,7 +157,7 @@ impl<'a> Support<'a> {
 
 impl PolicySupport {
     /// An error that lists the atoms that cannot be scored, if there are any.
-    pub fn require_seen(&self) -> Result<()> {
+    pub(crate) fn require_seen(&self) -> Result<()> {
         const SHOWN: usize = 8;
         if self.unseen.is_empty() {
             return Ok(());

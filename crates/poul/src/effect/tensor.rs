@@ -49,7 +49,7 @@ impl Tensors {
     }
 
     /// Takes out all tensors whose names begin so, which they lose.
-    pub fn split_off(&mut self, prefix: &str) -> Self {
+    pub(crate) fn split_off(&mut self, prefix: &str) -> Self {
         let names: Vec<String> =
             self.names().filter(|name| name.starts_with(prefix)).map(str::to_owned).collect();
         let mut own = Self::default();
@@ -62,7 +62,7 @@ impl Tensors {
     }
 
     /// The shape of a tensor, if it is there.
-    pub fn shape(&self, name: &str) -> Option<&[usize]> {
+    pub(crate) fn shape(&self, name: &str) -> Option<&[usize]> {
         self.0.get(name).map(|(shape, _)| shape.as_slice())
     }
 

@@ -139,7 +139,7 @@ impl<'a> TrainingData<'a> {
     }
 
     /// The rows as a first stage takes them.
-    pub fn observed(&self) -> ObservedRows<'a> {
+    pub(crate) fn observed(&self) -> ObservedRows<'a> {
         let policies = self.policies;
         let given = self.propensity.iter().map(|given| PropensityColumn {
             column: given.column,
@@ -162,7 +162,7 @@ impl<'a> TrainingData<'a> {
     }
 
     /// Where π comes from.
-    pub fn propensity_origin(&self) -> PropensityOrigin {
+    pub(crate) fn propensity_origin(&self) -> PropensityOrigin {
         PropensityOrigin::of(self.design, !self.propensity.is_empty())
     }
 
@@ -324,17 +324,17 @@ impl<'a> ValidTrainingData<'a> {
     }
 
     /// How many rows there are.
-    pub fn n_rows(&self) -> usize {
+    pub(crate) fn n_rows(&self) -> usize {
         self.data.policy.len()
     }
 
     /// How many rows each policy has.
-    pub fn policy_rows(&self) -> &[u64] {
+    pub(crate) fn policy_rows(&self) -> &[u64] {
         &self.policy_rows
     }
 
     /// The sum of the weights of each policy's rows.
-    pub fn policy_mass(&self) -> &[f64] {
+    pub(crate) fn policy_mass(&self) -> &[f64] {
         &self.policy_mass
     }
 }

@@ -83,7 +83,7 @@ const BY_EXPOSURE: [&str; 5] = ["poul", "poul-uncentred", "poul-k1", "poul-addit
 
 impl Learner {
     /// Whether it goes by the exposure of rows, where that is given; others take contexts to weigh the same for all.
-    pub fn takes_exposure(&self) -> bool {
+    pub(crate) fn takes_exposure(&self) -> bool {
         BY_EXPOSURE.contains(&self.name)
     }
 

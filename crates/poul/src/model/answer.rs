@@ -51,12 +51,12 @@ impl Model {
     }
 
     /// Whether training had rows of the policy of that name.
-    pub fn has_rows_of(&self, name: &str) -> bool {
+    pub(crate) fn has_rows_of(&self, name: &str) -> bool {
         self.manifest.policies.index(name).is_some_and(|own| self.manifest.policy_rows[own] > 0)
     }
 
     /// Whether each policy of a set that holds the model's own has only atoms that can be scored.
-    pub fn knows(&self, policies: &PolicySet) -> Vec<bool> {
+    pub(crate) fn knows(&self, policies: &PolicySet) -> Vec<bool> {
         let embeds =
             |context: &str, action: &str| self.effects.embeds(context, action, policies.attributes());
         let (policies, own) = (&self.weighted(policies), self.weighted(&self.manifest.policies));

@@ -82,10 +82,12 @@ impl Baseline {
 /// The features, outcomes, weight and cluster of the experiment, in a baseline table.
 fn columns(source: &Source, request: &FitRequest<'_>) -> Result<Columns> {
     let known = source.column_names();
-    if let Some(feature) = request.columns.feature_names().iter().find(|name| !known.contains(name)) {
+    if let Some(feature) =
+        request.experiment.columns().feature_names().iter().find(|name| !known.contains(name))
+    {
         return Err(Error::missing_column(feature, known).at("feature"));
     }
-    let roles = request.roles;
+    let roles = request.experiment.roles();
     let roles = Roles {
         treatment: roles.treatment.clone(),
         treatment_columns: roles.treatment_columns.clone(),

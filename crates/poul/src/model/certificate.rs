@@ -212,7 +212,7 @@ impl Model {
 
     /// For some policies of a set that holds the model's own, the share of the mixture on atoms with at least
     /// `min_rows` training rows.
-    pub fn supported_shares(&self, policies: &PolicySet, of: &[usize], min_rows: u64) -> Vec<f64> {
+    pub(crate) fn supported_shares(&self, policies: &PolicySet, of: &[usize], min_rows: u64) -> Vec<f64> {
         let (policies, own) = (&self.weighted(policies), self.weighted(&self.manifest().policies));
         let support = Support::new(&own, &self.manifest().policy_rows);
         of.iter().map(|policy| support.supported_share(policies, *policy, min_rows)).collect()

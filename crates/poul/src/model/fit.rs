@@ -7,46 +7,114 @@ use super::baseline::Baseline;
 use super::manifest::{DataRecord, DataUse, FORMAT, Manifest, OutcomeRecord};
 use super::warm_start;
 use crate::check::screen;
-use crate::data::{Budget, Columns, Dataset, Design, Roles, Source, ValidEncoderParams};
+use crate::data::{Budget, Dataset, Source, ValidEncoderParams};
 use crate::effect::{ExposedRows, Settings, TrainingData, ValidTrainingData};
-use crate::learn::{learner, learns_from_auxiliary};
-use crate::nuisance::StratumTable;
-use crate::policy::{Assigner, Exposure, PolicySet};
+use crate::experiment::Experiment;
+use crate::learn::{DEFAULT_LEARNER, learner, learns_from_auxiliary};
+use crate::policy::{Assigner, Exposure};
 use crate::progress::Resumable;
 use crate::{Checkpoint, Error, Progress, Result, Seed};
 
-/// What to fit, on what.
+/// A fit as it is asked for. Everything but the experiment has a default.
+#[must_use = "nothing is fitted before `run`"]
 pub struct FitRequest<'a> {
-    /// The training table.
-    pub source: &'a Source,
-    /// The roles as given, which the model keeps.
-    pub roles: &'a Roles,
-    /// The roles as found in the table.
-    pub columns: &'a Columns,
-    /// The policies that the treatment columns name.
-    pub policies: &'a PolicySet,
-    /// The policy that others are compared with, if there is one.
-    pub control: Option<&'a str>,
-    /// Tables of rows without a treatment, from which the outcome model learns too.
-    pub baseline: &'a [Source],
-    /// π(t | stratum) as it was designed: `stratum,policy,probability`. Without it, shares within each stratum.
-    pub strata_table: Option<&'a Source>,
-    /// The learner's name.
-    pub learner: &'a str,
-    /// The learner's settings.
-    pub settings: &'a Settings,
-    /// The encoder's settings.
-    pub encoder: &'a ValidEncoderParams,
-    /// Memory for encoded rows.
-    pub budget: &'a Budget,
-    /// The root of all random streams.
-    pub seed: u64,
-    /// The command, for the record.
-    pub command: Vec<String>,
+    pub(super) experiment: &'a Experiment,
+    pub(super) baseline: &'a [Source],
+    pub(super) learner: &'a str,
+    pub(super) settings: Settings,
+    pub(super) encoder: ValidEncoderParams,
+    pub(super) budget: Budget,
+    pub(super) seed: u64,
+    command: Vec<String>,
+    checkpoint: Option<CheckpointPlan<'a>>,
+    warm_start: Option<&'a Model>,
+}
+
+impl Model {
+    /// Learns effects from an experiment: say what differs from the defaults, then [`run`](FitRequest::run).
+    ///
+    /// ```no_run
+    /// # use poul::{Experiment, Model, Silent};
+    /// # fn fit(experiment: &Experiment) -> poul::Result<Model> {
+    /// Model::fit(experiment).learner("causal-forest").seed(7).run(&Silent)
+    /// # }
+    /// ```
+    pub fn fit(experiment: &Experiment) -> FitRequest<'_> {
+        FitRequest {
+            experiment,
+            baseline: &[],
+            learner: DEFAULT_LEARNER,
+            settings: Settings::default(),
+            encoder: ValidEncoderParams::default(),
+            budget: Budget::default(),
+            seed: 3407,
+            command: Vec::new(),
+            checkpoint: None,
+            warm_start: None,
+        }
+    }
+}
+
+impl<'a> FitRequest<'a> {
+    /// The learner, one of [`LEARNERS`](super::LEARNERS). Default: `poul`.
+    pub fn learner(mut self, name: &'a str) -> Self {
+        self.learner = name;
+        self
+    }
+
+    /// What is set of the learner. Default: nothing, the learner's defaults hold.
+    pub fn settings(mut self, settings: &Settings) -> Self {
+        self.settings = settings.clone();
+        self
+    }
+
+    /// How features become numbers.
+    pub fn encoder(mut self, params: &ValidEncoderParams) -> Self {
+        self.encoder = params.clone();
+        self
+    }
+
+    /// Memory for encoded rows. Default: half of the machine's.
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// The root of all random streams. Default: 3407. The same seed gives the same model, to the last bit.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Tables of rows without a treatment, from which the outcome model learns too. Default: none.
+    pub fn baseline(mut self, tables: &'a [Source]) -> Self {
+        self.baseline = tables;
+        self
+    }
+
+    /// A model of the same learner, outcomes and features that training starts from. Default: none. The experiment is best
+    /// opened [by it](Model::experiment).
+    pub fn warm_start(mut self, model: Option<&'a Model>) -> Self {
+        self.warm_start = model;
+        self
+    }
+
     /// Where the fit leaves what it has done, so that it can go on after it was stopped. Default: nowhere.
-    pub checkpoint: Option<CheckpointPlan<'a>>,
-    /// A model of the same learner, outcomes and features that training starts from. Default: none.
-    pub warm_start: Option<&'a Model>,
+    pub fn checkpoint(mut self, plan: Option<CheckpointPlan<'a>>) -> Self {
+        self.checkpoint = plan;
+        self
+    }
+
+    /// The command, for the record. Default: empty.
+    pub fn command(mut self, words: Vec<String>) -> Self {
+        self.command = words;
+        self
+    }
+
+    /// Fits the model. What is wrong with the settings is told before any row is read.
+    pub fn run(&self, progress: &dyn Progress) -> Result<Model> {
+        fit(self, progress)
+    }
 }
 
 /// Where a fit leaves what it has done.
@@ -61,8 +129,7 @@ pub struct CheckpointPlan<'a> {
     pub steps_between: Option<u64>,
 }
 
-/// Fits a model. What is wrong with the settings is told before any row is read.
-pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
+fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
     let learner = learner(request.learner)?;
     let start = request.warm_start;
     if let Some(saved) = start {
@@ -73,26 +140,25 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
         None => request.settings.clone(),
     };
     let settings = (learner.settle)(&settings)?;
-    let (source, schema) = (request.source, request.source.schema());
-    let columns = request.columns.clone().with_populations(settings.populations(), schema)?;
-    let columns = columns.with_contexts(request.policies, schema)?;
+    let experiment = request.experiment;
+    let (source, schema) = (experiment.source(), experiment.source().schema());
+    let columns = experiment.columns().clone().with_populations(settings.populations(), schema)?;
     // A model that goes on keeps the features that it has.
     if start.is_none() {
         screen::refuse_by_name(&columns)?;
     }
-    let (policies, mut notes) = warm_start::policies(start, request.policies)?;
-    let control = request.control.map(|name| policies.require(name)).transpose();
-    let control = control.map_err(|error| error.at("control"))?;
-    let strata_table = strata_table(request)?;
+    let (policies, mut notes) = warm_start::policies(start, experiment.policies())?;
+    let control = experiment.control().map(|name| policies.require(name)).transpose();
+    let control = control.map_err(|error| error.at("‹control›"))?;
+    let strata_table = experiment.designed_strata(&policies)?;
     let baseline_columns = Baseline::columns(request)?;
-    let fingerprint = source.fingerprint()?;
-    let mut checkpoint = checkpoint(request, &settings, &fingerprint)?;
+    let mut checkpoint = checkpoint(request, &settings)?;
     let (dataset, encoder) = match start {
-        None => Dataset::read_and_fit(source, &columns, request.encoder, request.budget, progress)?,
+        None => Dataset::read_and_fit(source, &columns, &request.encoder, &request.budget, progress)?,
         Some(saved) => {
             let encoder = saved.manifest.encoder.clone();
             let columns = encoder.columns_for(columns.clone(), schema)?;
-            (Dataset::read(source, &columns, &encoder, request.budget, progress)?, encoder)
+            (Dataset::read(source, &columns, &encoder, &request.budget, progress)?, encoder)
         }
     };
     let mut features = Vec::new();
@@ -143,8 +209,8 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
         poul: env!("CARGO_PKG_VERSION").to_owned(),
         learner: learner.name.to_owned(),
         outcomes: outcomes(&data),
-        control: request.control.map(str::to_owned),
-        roles: request.roles.clone(),
+        control: experiment.control().map(str::to_owned),
+        roles: experiment.roles().clone(),
         settings,
         seed: request.seed,
         data: earlier.chain(records(request, data.n_rows(), &baseline)?).collect(),
@@ -167,24 +233,25 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
 }
 
 /// The checkpoint that is asked for, with everything that decides the model by name.
-fn checkpoint(request: &FitRequest<'_>, settings: &Settings, data: &str) -> Result<Option<Checkpoint>> {
+fn checkpoint(request: &FitRequest<'_>, settings: &Settings) -> Result<Option<Checkpoint>> {
     let Some(plan) = request.checkpoint else { return Ok(None) };
+    let experiment = request.experiment;
     let failed = |error| Error::other(format!("cannot describe the fit: {error}")).source(error);
-    let policies = serde_json::to_vec(request.policies).map_err(failed)?;
+    let policies = serde_json::to_vec(experiment.policies()).map_err(failed)?;
     let of = |value: serde_json::Result<serde_json::Value>| value.map_err(failed);
     let baseline = request.baseline.iter().map(Source::fingerprint).collect::<Result<Vec<_>>>()?;
     let work = serde_json::json!({
         "poul": env!("CARGO_PKG_VERSION"),
-        "data": data,
+        "data": experiment.fingerprint()?,
         "baseline_data": baseline,
-        "strata_table": request.strata_table.map(Source::fingerprint).transpose()?,
+        "strata_table": experiment.strata_source().map(Source::fingerprint).transpose()?,
         "learner": request.learner,
         "seed": request.seed,
-        "control": request.control,
+        "control": experiment.control(),
         "policies": format!("{:016x}", crate::checkpoint::hash(&policies)),
-        "roles": of(serde_json::to_value(request.roles))?,
+        "roles": of(serde_json::to_value(experiment.roles()))?,
         "settings": of(serde_json::to_value(settings))?,
-        "encoder": of(serde_json::to_value(&**request.encoder))?,
+        "encoder": of(serde_json::to_value(&*request.encoder))?,
         "warm_start": request.warm_start.map(warm_start::digest).transpose()?,
     });
     let checkpoint = match plan.resume {
@@ -212,21 +279,6 @@ fn outcomes(data: &ValidTrainingData<'_>) -> Vec<OutcomeRecord> {
     data.outcomes.iter().map(record).collect()
 }
 
-/// The designed probabilities, where they are given.
-fn strata_table(request: &FitRequest<'_>) -> Result<Option<StratumTable>> {
-    let Some(source) = request.strata_table else { return Ok(None) };
-    let columns = request.columns;
-    if !columns.propensity.is_empty() {
-        let error = Error::usage("propensity columns and a table of strata exclude each other");
-        return Err(error.hint("give ‹propensity› or ‹strata_table›, not both"));
-    }
-    if columns.design != Design::Stratified || columns.stratum.is_none() {
-        let error = Error::usage("a table of strata is for a stratified design");
-        return Err(error.hint("add ‹design=stratified› and ‹stratum=COL›"));
-    }
-    StratumTable::from_source(source, request.policies.names()).map(Some)
-}
-
 /// The experiment first, then the baseline tables.
 fn records(request: &FitRequest<'_>, n_rows: usize, baseline: &[Baseline]) -> Result<Vec<DataRecord>> {
     let record = |source: &Source, n_rows: usize, used_for: DataUse| {
@@ -235,7 +287,7 @@ fn records(request: &FitRequest<'_>, n_rows: usize, baseline: &[Baseline]) -> Re
     };
     let tables = request.baseline.iter().zip(baseline);
     let tables = tables.map(|(source, part)| record(source, part.n_rows(), DataUse::Baseline));
-    std::iter::once(record(request.source, n_rows, DataUse::Experiment)).chain(tables).collect()
+    std::iter::once(record(request.experiment.source(), n_rows, DataUse::Experiment)).chain(tables).collect()
 }
 
 /// Names without folders: where a file lay does not matter to the model.

@@ -10,6 +10,7 @@
 //! | `bound` | how far the effects of two policies can differ |
 //! | `certificate` | what can be said of a policy before it is run |
 //! | `averages` | average effects of policies, run or not, with their intervals |
+//! | `effects` | effects of every row of a table |
 //! | `answer` | policies asked of a model: which can be scored, and by what |
 
 mod answer;
@@ -18,6 +19,7 @@ mod baseline;
 mod bound;
 mod certificate;
 mod container;
+mod effects;
 mod fit;
 mod manifest;
 mod warm_start;
@@ -33,13 +35,15 @@ pub(crate) use bound::{median_bound, median_row_bound, moved};
 pub use certificate::{
     Certificate, CertificateParams, CertifiedAverage, Neighbour, Standing, ValidCertificateParams,
 };
-pub use fit::{CheckpointPlan, FitRequest, fit};
+pub use effects::{EffectRequest, Scored};
+pub use fit::{CheckpointPlan, FitRequest};
 pub use manifest::{DataRecord, DataUse, FORMAT, Manifest, OutcomeRecord};
 
 use crate::data::{Columns, ExposureRole, Need, Roles, Source};
 use crate::effect::EffectModel;
+use crate::experiment::{Experiment, Policies};
 use crate::policy::PolicySet;
-use crate::{Error, Result};
+use crate::{Error, Progress, Result};
 
 /// A fitted model.
 pub struct Model {
@@ -127,6 +131,23 @@ impl Model {
             }
         }
         self.manifest.encoder.columns_for(columns, schema)
+    }
+
+    /// An experiment with the same features as this model's, to go on from it: see [`FitRequest::warm_start`]. Without
+    /// policies, those of the model are meant, unless factorial columns define them.
+    pub fn experiment<'p>(
+        &self,
+        source: &Source,
+        roles: &Roles,
+        policies: impl Into<Policies<'p>>,
+        progress: &dyn Progress,
+    ) -> Result<Experiment> {
+        let columns = self.columns(source, roles, Need::FIT).map_err(|error| source.locate(error))?;
+        let policies = match columns.factorial {
+            true => policies.into(),
+            false => policies.into().or(&self.manifest.policies),
+        };
+        Experiment::resolve(source, roles, columns, policies, progress)
     }
 
     /// Policies under the weights of contexts that hold where no row is meant: mean exposures, where rows have their own.

@@ -26,14 +26,16 @@ pub(super) fn check(saved: &Model, request: &FitRequest<'_>) -> Result<()> {
             .hint("leave out the model to start from: it learns at once"));
     }
     let outcomes: Vec<&str> = manifest.outcomes.iter().map(|outcome| outcome.name.as_str()).collect();
-    if request.columns.outcomes != outcomes {
-        let (saved, ours) = (outcomes.join(","), request.columns.outcomes.join(","));
+    let experiment = request.experiment;
+    if experiment.columns().outcomes != outcomes {
+        let (saved, ours) = (outcomes.join(","), experiment.columns().outcomes.join(","));
         let what = format!("the saved model is of the outcomes {saved}, not {ours}");
         return Err(Error::usage(what)
             .at(place)
             .hint(format!("name them in this order, ‹outcome={saved}›, or fit without a saved model")));
     }
-    let is_exposed = !request.columns.exposure.is_empty() || !request.policies.exposure().is_empty();
+    let is_exposed =
+        !experiment.columns().exposure.is_empty() || !experiment.policies().exposure().is_empty();
     if manifest.exposure.is_some() || is_exposed {
         let error = Error::usage("a model with exposures of rows cannot be trained on yet");
         return Err(error.at(place).hint("fit afresh on all rows"));

@@ -74,7 +74,7 @@ impl<'b> Batch<'b> {
     }
 
     /// 1 / the weight of the whole batch: [`scale`](Self::scale) for weighted rows; 0 where all weigh nothing.
-    pub fn weighted_scale(&self, weights: &[f32]) -> f32 {
+    pub(crate) fn weighted_scale(&self, weights: &[f32]) -> f32 {
         let total: f64 = self.batch_rows.iter().map(|row| f64::from(weights[*row as usize])).sum();
         if total > 0.0 { (1.0 / total) as f32 } else { 0.0 }
     }

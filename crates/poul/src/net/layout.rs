@@ -80,7 +80,6 @@ impl Segment {
 #[derive(Clone, Debug)]
 pub struct Layout {
     segments: Vec<Segment>,
-    groups: Vec<String>,
     n_values: usize,
 }
 
@@ -100,13 +99,8 @@ impl Layout {
         &self.segments[weight.0]
     }
 
-    /// The names of the groups.
-    pub fn groups(&self) -> &[String] {
-        &self.groups
-    }
-
     /// The length of the arena, with the gaps between matrices.
-    pub fn n_values(&self) -> usize {
+    pub(crate) fn n_values(&self) -> usize {
         self.n_values
     }
 
@@ -192,7 +186,7 @@ impl LayoutBuilder {
                 return Err(Error::other(format!("the group of the matrix `{name}` is not of this network")));
             }
         }
-        Ok(Layout { segments: self.segments, groups: self.groups, n_values: self.n_values })
+        Ok(Layout { segments: self.segments, n_values: self.n_values })
     }
 
     fn push(

@@ -39,7 +39,7 @@ impl Mlp {
 
     /// An activation of the last layer: a trunk ends with one.
     #[must_use]
-    pub fn output(mut self, activation: Activation) -> Self {
+    pub(crate) fn output(mut self, activation: Activation) -> Self {
         self.output = activation;
         self
     }

@@ -42,7 +42,7 @@ impl Schedule {
     }
 
     /// Most rows that training on `n_rows` goes through: the length of a progress bar.
-    pub fn most_rows(&self, n_rows: usize) -> u64 {
+    pub(crate) fn most_rows(&self, n_rows: usize) -> u64 {
         (self.epochs as u64).saturating_mul(n_rows as u64 * self.passes(n_rows) as u64)
     }
 

@@ -43,12 +43,12 @@ impl SparseRows {
     }
 
     /// Rows.
-    pub fn n_rows(&self) -> usize {
+    pub(crate) fn n_rows(&self) -> usize {
         self.starts.len() - 1
     }
 
     /// Columns.
-    pub fn n_cols(&self) -> usize {
+    pub(crate) fn n_cols(&self) -> usize {
         self.n_cols
     }
 

@@ -119,17 +119,17 @@ impl<'t> Tape<'t> {
     }
 
     /// Whether dropout is on and gradients are wanted.
-    pub fn is_training(&self) -> bool {
+    pub(crate) fn is_training(&self) -> bool {
         self.setting.training
     }
 
     /// The random stream of this member, step and part (shared, or rows): the same for every shard.
-    pub fn stream(&self) -> Seed {
+    pub(crate) fn stream(&self) -> Seed {
         self.setting.stream
     }
 
     /// Makes the tape fail; the first mistake stays.
-    pub fn fail(&mut self, what: impl Into<String>) {
+    pub(crate) fn fail(&mut self, what: impl Into<String>) {
         self.graph.failure.get_or_insert_with(|| Error::other(what));
     }
 

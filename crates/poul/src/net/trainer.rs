@@ -125,7 +125,7 @@ impl Trainer {
     }
 
     /// Puts every member at these weights, with nothing remembered of earlier gradients: a warm start, the next phase.
-    pub fn start_from(&mut self, weights: &[Vec<f32>]) -> Result<()> {
+    pub(crate) fn start_from(&mut self, weights: &[Vec<f32>]) -> Result<()> {
         let n_values = self.layout.n_values();
         if weights.len() != self.members.len() || weights.iter().any(|weights| weights.len() != n_values) {
             return Err(Error::other("weights of another network or ensemble"));
@@ -148,7 +148,7 @@ impl Trainer {
     }
 
     /// Networks trained side by side.
-    pub fn n_members(&self) -> usize {
+    pub(crate) fn n_members(&self) -> usize {
         self.members.len()
     }
 
@@ -162,20 +162,10 @@ impl Trainer {
         &self.members[member].weights
     }
 
-    /// The weights of a member, to be changed between steps: a projection, a warm start.
-    pub fn weights_mut(&mut self, member: usize) -> &mut [f32] {
-        &mut self.members[member].weights
-    }
-
     /// The running average of a member's weights, or the weights where no average is kept: what to predict with.
     pub fn averaged_weights(&self, member: usize) -> &[f32] {
         let member = &self.members[member];
         if member.average.is_empty() { &member.weights } else { &member.average }
-    }
-
-    /// Changes the learning rate from the next step on: a schedule.
-    pub fn set_learning_rate(&mut self, learning_rate: f32) {
-        self.optimizer.params.learning_rate = learning_rate;
     }
 
     /// Changes the rule of a group from the next step on: freezing, alternation.

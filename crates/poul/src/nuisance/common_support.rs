@@ -31,14 +31,14 @@ impl<'a> CommonSupport<'a> {
 
     /// Whether a row had a real chance of the policy. Panics beyond the last row, as slices do.
     #[inline]
-    pub fn holds(&self, row: usize, policy: usize) -> bool {
+    pub(crate) fn holds(&self, row: usize, policy: usize) -> bool {
         let own = self.propensity.of_row(row, self.least.len())[policy];
         own > 0.0 && own >= self.least[policy]
     }
 
     /// π of a policy in a row.
     #[inline]
-    pub fn chance(&self, row: usize, policy: usize) -> f64 {
+    pub(crate) fn chance(&self, row: usize, policy: usize) -> f64 {
         f64::from(self.propensity.of_row(row, self.least.len())[policy])
     }
 }

@@ -65,7 +65,7 @@ impl FirstStage {
 
     /// The first stage that the method has by default, for rivals: the same folds, the same streams, the same bits. m where
     /// `residual` says so; π where there is a least one that is divided by, `clip`.
-    pub fn shared(
+    pub(crate) fn shared(
         rows: &ObservedRows<'_>,
         n_folds: usize,
         residual: bool,
@@ -86,14 +86,14 @@ impl FirstStage {
     }
 
     /// Outcomes less m, which were asked for.
-    pub fn take_outcome(&mut self) -> Result<Residuals> {
+    pub(crate) fn take_outcome(&mut self) -> Result<Residuals> {
         self.outcome
             .take()
             .ok_or_else(|| Error::other("a first stage without the outcome model it is asked for"))
     }
 
     /// π, which was asked for.
-    pub fn take_propensity(&mut self) -> Result<PropensityFit> {
+    pub(crate) fn take_propensity(&mut self) -> Result<PropensityFit> {
         self.propensity
             .take()
             .ok_or_else(|| Error::other("a first stage without the propensity it is asked for"))

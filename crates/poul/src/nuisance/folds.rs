@@ -41,7 +41,7 @@ impl Folds {
     }
 
     /// The rows that the model of a fold is fitted on: the rest, or all where there is one fold.
-    pub fn training(&self, fold: usize) -> Vec<u32> {
+    pub(crate) fn training(&self, fold: usize) -> Vec<u32> {
         if self.n_folds == 1 { self.rows(fold) } else { self.rest(fold) }
     }
 

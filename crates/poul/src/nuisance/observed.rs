@@ -104,7 +104,7 @@ impl<'a> ObservedRows<'a> {
     }
 
     /// The outcomes of a table.
-    pub fn outcomes_of(table: &'a Table) -> Vec<OutcomeColumn<'a>> {
+    pub(crate) fn outcomes_of(table: &'a Table) -> Vec<OutcomeColumn<'a>> {
         let named = table.outcome_names.iter().zip(&table.outcomes).enumerate();
         named
             .map(|(idx, (name, values))| OutcomeColumn { name, values, prediction: table.prediction(idx) })
@@ -112,12 +112,12 @@ impl<'a> ObservedRows<'a> {
     }
 
     /// How many rows there are.
-    pub fn n_rows(&self) -> usize {
+    pub(crate) fn n_rows(&self) -> usize {
         self.policy.len()
     }
 
     /// Where π comes from.
-    pub fn propensity_origin(&self) -> PropensityOrigin {
+    pub(crate) fn propensity_origin(&self) -> PropensityOrigin {
         PropensityOrigin::of(self.design, !self.propensity.is_empty())
     }
 

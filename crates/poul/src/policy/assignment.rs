@@ -106,7 +106,7 @@ impl<'a> Assigner<'a> {
     }
 
     /// The policy of each row of the batch that a reader gave last.
-    pub fn assign_batch(&mut self, batch: &Batch, reader: &RowReader) -> Result<Vec<u32>> {
+    pub(crate) fn assign_batch(&mut self, batch: &Batch, reader: &RowReader) -> Result<Vec<u32>> {
         let labels: Vec<&Labels> = (0..batch.treatment.len()).map(|column| reader.labels(column)).collect();
         self.assign(&batch.treatment, &labels, &batch.rows)
     }

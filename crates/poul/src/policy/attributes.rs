@@ -31,7 +31,7 @@ pub struct Attributes {
 
 impl Attributes {
     /// Whether nothing is known.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.contexts.is_empty() && self.actions.is_empty()
     }
 

@@ -90,7 +90,7 @@ impl PolicySetBuilder {
     }
 
     /// The column of the data that says how much each row meets `context`.
-    pub fn exposure(&mut self, context: &str, column: &str) -> &mut Self {
+    pub(crate) fn exposure(&mut self, context: &str, column: &str) -> &mut Self {
         self.exposure.insert(context.to_owned(), column.to_owned());
         self
     }

@@ -158,7 +158,7 @@ impl Exposure {
     }
 
     /// What the user should know of rows without any exposure, if there are such rows.
-    pub fn note(&self, n_unexposed: usize) -> Option<String> {
+    pub(crate) fn note(&self, n_unexposed: usize) -> Option<String> {
         let rows = match n_unexposed {
             0 => return None,
             1 => "1 row has".to_owned(),
@@ -220,7 +220,7 @@ impl ExposureRows {
     }
 
     /// How many rows have no exposure to any context.
-    pub fn n_unexposed(&self) -> usize {
+    pub(crate) fn n_unexposed(&self) -> usize {
         self.n_unexposed
     }
 }

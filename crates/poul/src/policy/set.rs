@@ -144,7 +144,7 @@ impl PolicySet {
     }
 
     /// By context, the column of the data that says how much each row meets it, as the policy file names them.
-    pub fn exposure(&self) -> &BTreeMap<String, String> {
+    pub(crate) fn exposure(&self) -> &BTreeMap<String, String> {
         &self.exposure
     }
 

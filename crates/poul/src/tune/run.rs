@@ -6,7 +6,7 @@ use serde_json::json;
 use super::halving::{Halving, Resource, Round, with_epochs};
 use super::points::{Search, points};
 use super::space::{Point, Space, apply};
-use crate::compare::{Experiment, Part, Prepared};
+use crate::compare::{Part, Preparation, Prepared};
 use crate::effect::Settings;
 use crate::model::{CheckpointPlan, Learner};
 use crate::progress::Named;
@@ -15,7 +15,7 @@ use crate::{Checkpoint, Error, Kind, Progress, Result, Seed};
 /// What to search, on what.
 pub struct TuneRequest<'a> {
     /// The data; its validation share is above 0.
-    pub experiment: Experiment<'a>,
+    pub preparation: Preparation<'a>,
     /// The learner.
     pub learner: &'static Learner,
     /// Settings under every trial.
@@ -80,8 +80,8 @@ struct Judged {
 
 /// Searches for settings. Wrong points are told before any row is read.
 pub fn tune(request: &TuneRequest<'_>, progress: &dyn Progress) -> Result<Tuning> {
-    let experiment = &request.experiment;
-    if experiment.validation_share <= 0.0 {
+    let preparation = &request.preparation;
+    if preparation.validation_share <= 0.0 {
         return Err(
             Error::usage("no rows are held out to judge by").hint("use a validation share such as 0.2")
         );
@@ -89,7 +89,7 @@ pub fn tune(request: &TuneRequest<'_>, progress: &dyn Progress) -> Result<Tuning
     if let Some(halving) = &request.halving {
         halving.check()?;
     }
-    let seed = Seed::new(experiment.seed).child("tune");
+    let seed = Seed::new(preparation.seed).child("tune");
     let points = points(request.space, request.search, request.trials, seed)?;
     let mut trials = Vec::with_capacity(points.len());
     let mut settings = Vec::with_capacity(points.len());
@@ -110,9 +110,9 @@ pub fn tune(request: &TuneRequest<'_>, progress: &dyn Progress) -> Result<Tuning
     let mut populations: Vec<&str> = settings.iter().flat_map(Settings::populations).collect();
     populations.sort_unstable();
     populations.dedup();
-    let (prepared, _) = experiment.prepare(None, &populations, progress)?;
+    let (prepared, _) = preparation.prepare(None, &populations, progress)?;
     if let Some(checkpoint) = &mut checkpoint {
-        checkpoint.hold(vec![prepared.table.dataset.x.window_rows()], experiment.budget.bytes)?;
+        checkpoint.hold(vec![prepared.table.dataset.x.window_rows()], preparation.budget.bytes)?;
     }
     let work = Work { request, prepared: &prepared, checkpoint: checkpoint.as_ref(), progress };
 
@@ -151,7 +151,7 @@ pub fn tune(request: &TuneRequest<'_>, progress: &dyn Progress) -> Result<Tuning
         learner: request.learner.name.to_owned(),
         train_rows: prepared.train.n_rows(),
         validation_rows: prepared.validation.as_ref().map_or(0, |validation| validation.part.n_rows()),
-        seed: experiment.seed,
+        seed: preparation.seed,
         best: trials[best].number,
         settings: apply(&trials[best].point, request.base),
         trials,
@@ -175,7 +175,7 @@ fn shown(point: &Point) -> String {
 /// What all trials share.
 struct Work<'a> {
     request: &'a TuneRequest<'a>,
-    prepared: &'a Prepared<'a>,
+    prepared: &'a Prepared,
     checkpoint: Option<&'a Checkpoint>,
     progress: &'a dyn Progress,
 }
@@ -226,7 +226,7 @@ impl Work<'_> {
 
     fn r_loss(&self, settings: &Settings, part: &Part, progress: &dyn Progress) -> Result<Vec<f64>> {
         let Prepared { table, setting, validation, .. } = self.prepared;
-        let seed = self.request.experiment.seed;
+        let seed = self.request.preparation.seed;
         let trained = self.prepared.train(part, self.request.learner, settings, seed, progress)?;
         let effects = trained.effects.as_ref();
         let r_loss = validation.as_ref().map(|validation| validation.r_loss(table, setting, effects));
@@ -237,7 +237,7 @@ impl Work<'_> {
 /// The checkpoint that is asked for. The space is no part of the work: it may grow when the work goes on.
 fn checkpoint(request: &TuneRequest<'_>) -> Result<Option<Checkpoint>> {
     let Some(plan) = request.checkpoint else { return Ok(None) };
-    let work = json!({ "experiment": request.experiment.work()?, "learner": request.learner.name });
+    let work = json!({ "experiment": request.preparation.work()?, "learner": request.learner.name });
     Ok(Some(match plan.resume {
         true => Checkpoint::resume(plan.folder, work)?,
         false => Checkpoint::create(plan.folder, work),

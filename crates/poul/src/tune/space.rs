@@ -70,12 +70,12 @@ impl Space {
     }
 
     /// How many points its grid has.
-    pub fn grid_points(&self) -> usize {
+    pub(crate) fn grid_points(&self) -> usize {
         self.0.values().map(|dimension| dimension.grid().len()).fold(1, usize::saturating_mul)
     }
 
     /// Whether every setting has choices, and no range.
-    pub fn is_discrete(&self) -> bool {
+    pub(crate) fn is_discrete(&self) -> bool {
         self.0.values().all(|dimension| matches!(dimension, Dimension::Choices(_)))
     }
 }

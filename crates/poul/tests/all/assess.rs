@@ -6,13 +6,11 @@ use std::sync::{Arc, Mutex};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float32Type;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
-use poul::data::{Budget, EncoderParams, Need, Roles, Source};
-use poul::effect::{EffectTable, Question, Settings};
+use poul::data::{Budget, Need};
+use poul::effect::{EffectTable, Question};
 use poul::evaluate::run::{EffectColumn, EvaluationRequest, evaluate_columns, evaluate_model, fitted_roles};
 use poul::evaluate::{BY_PREDICTED_EFFECT, Evaluation, PolicyResult};
-use poul::model::{FitRequest, Model, fit};
-use poul::policy::PolicySet;
-use poul::{Kind, Progress, Result, Silent};
+use poul::{Experiment, Kind, Model, Progress, Result, Roles, Silent, Source};
 
 const POLICIES: [&str; 3] = ["T1", "T2", "control"];
 const CITIES: [&str; 3] = ["Lima", "Oslo", "Rome"];
@@ -60,25 +58,9 @@ fn fitted(source: &Source, weight: Option<&str>) -> Model {
         weight: weight.map(str::to_owned),
         ..Roles::default()
     };
-    let columns = roles.check(source.schema(), Need::FIT).unwrap();
-    let request = FitRequest {
-        source,
-        roles: &roles,
-        columns: &columns,
-        policies: &PolicySet::from_data(source, &columns, None, &Silent).unwrap(),
-        control: Some("control"),
-        baseline: &[],
-        strata_table: None,
-        learner: "ridge",
-        settings: &Settings::default(),
-        encoder: &EncoderParams::default().check().unwrap(),
-        budget: &Budget::default(),
-        seed: 3407,
-        command: ["poul", "fit", "my data.csv"].map(String::from).to_vec(),
-        checkpoint: None,
-        warm_start: None,
-    };
-    fit(&request, &Silent).unwrap()
+    let experiment = Experiment::open(source, &roles, None, &Silent).unwrap();
+    let command = ["poul", "fit", "my data.csv"].map(String::from).to_vec();
+    Model::fit(&experiment).learner("ridge").command(command).run(&Silent).unwrap()
 }
 
 fn by_model(model: &Model, source: &Source, request: EvaluationRequest) -> Result<Evaluation> {

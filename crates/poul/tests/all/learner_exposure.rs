@@ -4,12 +4,12 @@
 use std::sync::{Arc, LazyLock};
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
-use poul::data::{Budget, EncoderParams, ExposureRole, ExposureScale, Need, Roles, Source};
+use poul::data::{ExposureRole, ExposureScale, Need};
 use poul::effect::{EffectTable, ExposedRows, Question, Settings};
-use poul::model::{CertificateParams, FitRequest, Model, fit};
+use poul::model::CertificateParams;
 use poul::net::DenseRows;
 use poul::policy::PolicySet;
-use poul::{Error, Result, Seed, Silent};
+use poul::{Error, Experiment, Model, Result, Roles, Seed, Silent, Source};
 use rand::RngExt;
 
 const N_ROWS: usize = 1600;
@@ -96,30 +96,13 @@ impl World {
             control: Some("control".into()),
             ..Roles::default()
         };
-        let columns = roles.check(self.source.schema(), Need::FIT)?;
         let mut settings = Settings::default();
         if learner.starts_with("poul") {
             settings.model.insert("members".into(), 2.into());
             settings.training.insert("epochs".into(), 15.into());
         }
-        let request = FitRequest {
-            source: &self.source,
-            roles: &roles,
-            columns: &columns,
-            policies: &policies(),
-            control: Some("control"),
-            baseline: &[],
-            strata_table: None,
-            learner,
-            settings: &settings,
-            encoder: &EncoderParams::default().check().unwrap(),
-            budget: &Budget::default(),
-            seed: 1,
-            command: Vec::new(),
-            checkpoint: None,
-            warm_start: None,
-        };
-        fit(&request, &Silent)
+        let experiment = Experiment::open(&self.source, &roles, policies(), &Silent)?;
+        Model::fit(&experiment).learner(learner).settings(&settings).seed(1).run(&Silent)
     }
 
     /// Effects of all policies against control, rows × policies.

@@ -16,6 +16,7 @@ mod evaluate_invariances;
 mod evaluate_overlap;
 mod evaluate_registry;
 mod evaluate_table;
+mod experiment;
 #[path = "../../../../benches/src/bin/accuracy/experiments.rs"]
 #[expect(dead_code, reason = "the program reads more experiments")]
 mod experiments;

@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use poul::data::{Budget, EncoderParams, Need, Roles, Source};
-use poul::effect::{Question, Settings};
-use poul::model::{FORMAT, FitRequest, Model, fit};
+use poul::effect::Question;
+use poul::model::FORMAT;
 use poul::net::DenseRows;
 use poul::policy::PolicySet;
-use poul::{Kind, Silent};
+use poul::{Experiment, Kind, Model, Roles, Silent, Source};
 use proptest::prelude::*;
 
 fn golden(name: &str) -> PathBuf {
@@ -28,26 +27,9 @@ fn fitted(change: impl FnOnce(&mut Roles)) -> poul::Result<Model> {
     let source = Source::open(&golden("model_v1.csv").to_string_lossy())?;
     let mut roles = roles();
     change(&mut roles);
-    let columns = roles.check(source.schema(), Need::FIT)?;
     let policies = PolicySet::read(&golden("model_v1.toml"), None)?;
-    let request = FitRequest {
-        source: &source,
-        roles: &roles,
-        columns: &columns,
-        policies: &policies,
-        control: Some("control"),
-        baseline: &[],
-        strata_table: None,
-        learner: "constant",
-        settings: &Settings::default(),
-        encoder: &EncoderParams::default().check()?,
-        budget: &Budget::default(),
-        seed: 3407,
-        command: vec!["poul".into(), "fit".into()],
-        checkpoint: None,
-        warm_start: None,
-    };
-    fit(&request, &Silent)
+    let experiment = Experiment::open(&source, &roles, policies, &Silent)?;
+    Model::fit(&experiment).learner("constant").command(vec!["poul".into(), "fit".into()]).run(&Silent)
 }
 
 fn bytes_of(model: &Model) -> Vec<u8> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// A room imports from those before it alone, so that there are no cycles. Nothing imports `simulate`. What measures effects
 /// (`evaluate`) comes before all learners; what takes a model for that comes after it.
-const ROOMS: [&str; 20] = [
+const ROOMS: [&str; 21] = [
     "stats",
     "data",
     "policy",
@@ -14,6 +14,7 @@ const ROOMS: [&str; 20] = [
     "tree",
     "nuisance",
     "effect",
+    "experiment",
     "average",
     "evaluate/metric",
     "evaluate/average",
@@ -100,6 +101,39 @@ fn room(path: &str) -> Option<usize> {
     let folder: String = path.split('/').take(2).collect::<Vec<_>>().join("/");
     let place = |room: &str| ROOMS.iter().position(|own| *own == room);
     place(&folder).or_else(|| place(path.split('/').next()?))
+}
+
+/// What a user calls first, and the file it is in.
+const FRONT_DOORS: [(&str, &str); 5] = [
+    ("pub struct Experiment", "experiment/mod.rs"),
+    ("pub fn fit(", "model/fit.rs"),
+    ("pub fn effect<'a>(", "model/effects.rs"),
+    ("pub fn evaluate(", "evaluate/run/of_model.rs"),
+    ("pub fn spelled(", "spelling.rs"),
+];
+
+#[test]
+fn front_doors_have_examples() {
+    for (item, file) in FRONT_DOORS {
+        let text = fs::read_to_string(root().join(file)).unwrap();
+        let (before, _) = text.split_once(item).unwrap_or_else(|| panic!("{file} has no `{item}`"));
+        let lines = before.lines().rev().map(str::trim).filter(|line| !line.starts_with("#["));
+        let docs: Vec<&str> =
+            lines.skip_while(|line| line.is_empty()).take_while(|line| line.starts_with("///")).collect();
+        assert!(docs.iter().any(|line| line.starts_with("/// ```")), "`{item}` of {file} has no example");
+    }
+}
+
+#[test]
+fn the_readme_has_the_example_that_runs() {
+    let text = fs::read_to_string(root().join("lib.rs")).unwrap();
+    let example = text.split("//! ```").nth(1).unwrap();
+    let shown = example.lines().skip(1).filter(|line| !line.starts_with("//! #"));
+    let shown: Vec<&str> = shown.map(|line| line.trim_start_matches("//!").trim_start()).collect();
+    let readme = fs::read_to_string(root().join("../../../README.md")).unwrap();
+    let readme = readme.split("```rust\n").nth(1).and_then(|after| after.split("```").next()).unwrap();
+    let readme: Vec<&str> = readme.lines().map(str::trim_start).collect();
+    assert_eq!(readme.join("\n").trim(), shown.join("\n").trim());
 }
 
 /// The code of a file without its tests; comments are empty lines.

@@ -78,7 +78,7 @@ impl OptionsBuilder {
     }
 
     /// How many users were added.
-    pub fn n_users(&self) -> usize {
+    pub(crate) fn n_users(&self) -> usize {
         self.options.n_users()
     }
 

@@ -102,17 +102,17 @@ impl Options {
     }
 
     /// How many users there are.
-    pub fn n_users(&self) -> usize {
+    pub(crate) fn n_users(&self) -> usize {
         self.starts.len() - 1
     }
 
     /// How many options all users have together.
-    pub fn n_options(&self) -> usize {
+    pub(crate) fn n_options(&self) -> usize {
         self.policy.len()
     }
 
     /// How many loads an option has.
-    pub fn n_loads(&self) -> usize {
+    pub(crate) fn n_loads(&self) -> usize {
         self.n_loads
     }
 
@@ -142,7 +142,7 @@ impl Options {
     }
 
     /// The loads of an option.
-    pub fn loads(&self, option: usize) -> &[f32] {
+    pub(crate) fn loads(&self, option: usize) -> &[f32] {
         &self.loads[option * self.n_loads..][..self.n_loads]
     }
 

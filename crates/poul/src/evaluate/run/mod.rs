@@ -12,6 +12,7 @@
 //! | `group_columns` | the columns that averages are grouped by |
 //! | `by_columns` | effects that anyone predicted |
 //! | `by_model` | effects that a model predicts |
+//! | `of_model` | a model measured with all defaults |
 //! | `fitted_roles` | the roles that a model was fitted with, in another table |
 //! | `chosen` | the policies that are compared |
 //! | `predicted` | a model's effects, batch after batch |
@@ -32,6 +33,7 @@ mod fitted_roles;
 mod group_columns;
 mod measure;
 mod nuisances;
+mod of_model;
 mod predicted;
 mod provenance;
 mod request;

@@ -86,12 +86,12 @@ impl AttributeEncoder {
     }
 
     /// Whether nothing is known of any name.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.columns.is_empty()
     }
 
     /// How many numbers a name becomes.
-    pub fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         self.columns.iter().map(Column::width).sum()
     }
 

@@ -103,14 +103,14 @@ impl TreatmentSpace {
     }
 
     /// The same space, with what is known of its contexts and actions.
-    pub fn with_attributes(mut self, attributes: &Attributes) -> Result<Self> {
+    pub(crate) fn with_attributes(mut self, attributes: &Attributes) -> Result<Self> {
         self.context_attributes = AttributeEncoder::fit("context", &self.contexts, &attributes.contexts)?;
         self.action_attributes = AttributeEncoder::fit("action", &self.actions, &attributes.actions)?;
         Ok(self)
     }
 
     /// The place of a seen atom.
-    pub fn place(&self, context: &str, action: &str) -> Option<usize> {
+    pub(crate) fn place(&self, context: &str, action: &str) -> Option<usize> {
         let find =
             |names: &[String], name: &str| names.binary_search_by(|other| other.as_str().cmp(name)).ok();
         let atom = (find(&self.contexts, context)? as u32, find(&self.actions, action)? as u32);
@@ -118,7 +118,7 @@ impl TreatmentSpace {
     }
 
     /// Whether the parts fit together, as they do unless a file was damaged.
-    pub fn is_consistent(&self) -> bool {
+    pub(crate) fn is_consistent(&self) -> bool {
         let inside = |(context, action): &(u32, u32)| {
             (*context as usize) < self.contexts.len() && (*action as usize) < self.actions.len()
         };
@@ -134,7 +134,7 @@ impl TreatmentSpace {
     ///
     /// Without attributes, an atom whose context and action were seen apart is not vouched for: it is scored by what
     /// they share with others only when the user allows it.
-    pub fn embeds(&self, context: &str, action: &str, attributes: &Attributes) -> bool {
+    pub(crate) fn embeds(&self, context: &str, action: &str, attributes: &Attributes) -> bool {
         let known =
             |names: &[String], name: &str| names.binary_search_by(|other| other.as_str().cmp(name)).is_ok();
         let by_context = self.context_attributes.encode(attributes.contexts.get(context)).is_known;

@@ -57,7 +57,7 @@ impl Tape<'_> {
     }
 
     /// A constant matrix of the chosen rows of a row-major table with `n_cols` columns.
-    pub fn table_rows(&mut self, table: &[f32], n_cols: usize, rows: &[u32]) -> Var {
+    pub(crate) fn table_rows(&mut self, table: &[f32], n_cols: usize, rows: &[u32]) -> Var {
         let n_table = table.len() / n_cols.max(1);
         if !self.require(rows.iter().all(|row| (*row as usize) < n_table), || {
             format!("a row beyond the {n_table} of a table")

@@ -132,12 +132,12 @@ impl OutcomeModel {
     }
 
     /// How training went, epoch by epoch.
-    pub fn history(&self) -> &[Epoch] {
+    pub(crate) fn history(&self) -> &[Epoch] {
         &self.history
     }
 
     /// The epoch whose weights were kept, from 0.
-    pub fn best_epoch(&self) -> usize {
+    pub(crate) fn best_epoch(&self) -> usize {
         self.best
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::net::{Epoch, RowSource};
-use crate::nuisance::boosted::{Boosted, BoostedManifest, FoldTrees};
+use crate::nuisance::boosted::{Boosted, BoostedManifest};
 use crate::nuisance::ensemble::{Ensemble, FindTensor, Tensor, damaged};
 use crate::{Error, Result};
 
@@ -121,12 +121,6 @@ impl OutcomeModels {
     /// The networks of each fold; none where every outcome was given, or is predicted otherwise.
     pub fn folds(&self) -> &[OutcomeModel] {
         &self.networks
-    }
-
-    /// How many boosted trees there are, by fold and fitted outcome; none where there are no boosted trees.
-    pub fn n_trees(&self) -> Vec<Vec<usize>> {
-        let of_fold = |fold: &Vec<FoldTrees>| fold.iter().map(FoldTrees::n_trees).collect();
-        self.boosted.iter().flat_map(|own| own.folds.iter().map(of_fold)).collect()
     }
 
     /// Everything but the weights.

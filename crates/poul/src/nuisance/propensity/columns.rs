@@ -26,7 +26,10 @@ impl Propensity {
     ///
     /// Policies without a column have probability 0. Errors name the row: probabilities out of range or that do not
     /// sum to 1 within 1e-3, and a row whose own policy has probability 0.
-    pub fn from_columns(columns: &[PropensityColumn<'_>], assignment: &Assignment<'_>) -> Result<Self> {
+    pub(crate) fn from_columns(
+        columns: &[PropensityColumn<'_>],
+        assignment: &Assignment<'_>,
+    ) -> Result<Self> {
         let (n_rows, n_policies) = (assignment.policy.len(), assignment.policy_names.len());
         let column_of = columns_by_policy(columns, assignment)?;
         let mut table = vec![0.0; n_rows * n_policies];

@@ -79,7 +79,7 @@ impl Propensity {
 
     /// The propensity of some rows, in their order. Panics beyond the last, as slices do.
     #[must_use]
-    pub fn subset(&self, rows: &[u32], n_policies: usize) -> Self {
+    pub(crate) fn subset(&self, rows: &[u32], n_policies: usize) -> Self {
         match self {
             Self::Shares(shares) => Self::Shares(shares.clone()),
             Self::Strata { table, of_row } => Self::Strata {

@@ -62,7 +62,7 @@ pub struct AbsentPolicies {
 
 impl AbsentPolicies {
     /// What the user should know about it.
-    pub fn note(&self) -> String {
+    pub(crate) fn note(&self) -> String {
         let named = self.policies.iter().zip(&self.rows).map(|(name, rows)| match rows {
             1 => format!("`{name}` (1 row)"),
             rows => format!("`{name}` ({rows} rows)"),

@@ -102,7 +102,7 @@ impl PropensityModels {
     }
 
     /// How training went in each fold: the epochs, and the one that was kept.
-    pub fn histories(&self) -> impl Iterator<Item = (&[Epoch], usize)> {
+    pub(crate) fn histories(&self) -> impl Iterator<Item = (&[Epoch], usize)> {
         self.models.iter().map(|model| (model.history.as_slice(), model.best))
     }
 

@@ -35,7 +35,7 @@ impl StratumTable {
     /// Reads a table with columns `stratum`, `policy` and `probability`. A policy that a stratum leaves out has
     /// probability 0 there. Errors name the row or the stratum: an unknown policy, a probability out of range, the
     /// same pair twice, probabilities of a stratum that do not sum to 1 within 1e-6.
-    pub fn from_source(source: &Source, policy_names: &[String]) -> Result<Self> {
+    pub(crate) fn from_source(source: &Source, policy_names: &[String]) -> Result<Self> {
         let file = source.files().first().map(|path| path.to_path_buf());
         let mut table = Self { by_stratum: BTreeMap::new(), file };
         table.read(source, policy_names).map_err(|error| table.locate(error))?;

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use poul::data::{Budget, Design, EncoderParams, Need, Roles, Source};
+use poul::data::{Budget, Design};
 use poul::effect::Settings;
-use poul::model::{CheckpointPlan, FitRequest, Model, fit};
+use poul::model::CheckpointPlan;
 use poul::policy::PolicySet;
-use poul::{Kind, Progress, Result};
+use poul::{Experiment, Kind, Model, Progress, Result, Roles, Source};
 use serde_json::json;
 
 /// How a fit is stopped.
@@ -114,29 +114,19 @@ impl Bench {
 
     pub(crate) fn fit(&self, resume: bool, progress: &dyn Progress) -> Result<Model> {
         let source = Source::open(self.folder.path().join("data.csv").to_str().unwrap())?;
-        let columns = self.roles.check(source.schema(), Need::FIT)?;
         let mut policies = PolicySet::builder();
         for [name, up, down] in &self.policies {
             policies.add(name, "up", up, 1.0).add(name, "down", down, 1.0);
         }
-        let request = FitRequest {
-            source: &source,
-            roles: &self.roles,
-            columns: &columns,
-            policies: &policies.build()?,
-            baseline: &[],
-            strata_table: None,
-            control: Some("control"),
-            learner: self.learner,
-            settings: &self.settings,
-            encoder: &EncoderParams::default().check()?,
-            budget: &self.budget,
-            seed: self.seed,
-            command: Vec::new(),
-            checkpoint: Some(CheckpointPlan { folder: &self.partial(), resume, steps_between: Some(7) }),
-            warm_start: self.warm_start.as_ref(),
-        };
-        fit(&request, progress)
+        let experiment = Experiment::open(&source, &self.roles, policies.build()?, progress)?;
+        Model::fit(&experiment)
+            .learner(self.learner)
+            .settings(&self.settings)
+            .budget(self.budget.clone())
+            .seed(self.seed)
+            .checkpoint(Some(CheckpointPlan { folder: &self.partial(), resume, steps_between: Some(7) }))
+            .warm_start(self.warm_start.as_ref())
+            .run(progress)
     }
 
     /// Fits, stopped as told; `None` where it was.
