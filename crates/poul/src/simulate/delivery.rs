@@ -71,9 +71,9 @@ pub(super) const SCENARIO: Scenario = Scenario {
             ("spend", "what an order of the month brought on average"),
         ],
         formula,
-        roles: "--outcome spend --exposure 'trips_*'",
+        roles: &[("outcome", "spend"), ("exposure", "'trips_*'")],
         policy: None,
-        more: None,
+        more: &[],
     },
     draw: |params, seed, task| task.carry_out(world(params, seed), false),
 };

@@ -21,9 +21,9 @@ pub(super) const SCENARIO: Scenario = Scenario {
         files: &[],
         columns: &COLUMNS,
         formula,
-        roles: "--outcome y",
+        roles: &[("outcome", "y")],
         policy: None,
-        more: None,
+        more: &[],
     },
     draw: |params, seed, task| task.carry_out(world(params, seed)?, false),
 };

@@ -31,9 +31,9 @@ pub(super) const SCENARIO: Scenario = Scenario {
         )],
         columns: &COLUMNS,
         formula,
-        roles: "--outcome y --design observational",
+        roles: &[("outcome", "y"), ("design", "observational")],
         policy: None,
-        more: None,
+        more: &[],
     },
     draw: |params, seed, task| task.carry_out(world(params, seed)?, true),
 };

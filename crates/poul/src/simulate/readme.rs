@@ -95,7 +95,7 @@ fn examples(params: &Valid, setting: &Setting) -> String {
         (None, Some(&idx)) => &setting.policies.names[idx],
         (None, None) => &setting.policies.names[1],
     };
-    let roles = readme.roles;
+    let roles = flags(readme.roles);
     let roles = format!("--policies policies.toml --control control {roles}");
     let mut commands = vec![
         format!("poul check train.parquet {roles}"),
@@ -106,10 +106,15 @@ fn examples(params: &Valid, setting: &Setting) -> String {
         "poul evaluate model.poul test.parquet --json metrics.json --report report.html".to_string(),
         format!("poul policy nearest {policy} --policies policies.toml"),
     ];
-    if let Some(more) = readme.more {
-        commands.insert(4, more.to_owned());
+    if !readme.more.is_empty() {
+        commands.insert(4, format!("poul evaluate model.poul test.parquet {}", flags(readme.more)));
     }
     commands.join("\n")
+}
+
+fn flags(settings: &[(&str, &str)]) -> String {
+    let flags: Vec<String> = settings.iter().map(|(name, value)| format!("--{name} {value}")).collect();
+    flags.join(" ")
 }
 
 fn table<'a>(title: &str, head: [&str; 2], rows: impl Iterator<Item = (&'a str, &'a str)>) -> String {

@@ -45,12 +45,12 @@ pub(super) struct Readme {
     pub(super) columns: &'static [(&'static str, &'static str)],
     /// How outcomes come about, by the noise; empty where the story says it.
     pub(super) formula: fn(f64) -> String,
-    /// The flags of its roles.
-    pub(super) roles: &'static str,
+    /// Its roles, as a shell has them.
+    pub(super) roles: &'static [(&'static str, &'static str)],
     /// The policy to score; the first that is held out where there is none.
     pub(super) policy: Option<&'static str>,
-    /// One more command to try.
-    pub(super) more: Option<&'static str>,
+    /// Settings of one more evaluation to try; none where there is none.
+    pub(super) more: &'static [(&'static str, &'static str)],
 }
 
 /// What is to be done in a world.

@@ -40,9 +40,9 @@ pub(super) const SCENARIO: Scenario = Scenario {
             ("y", "the outcome"),
         ],
         formula,
-        roles: "--outcome y --design stratified --stratum stratum",
+        roles: &[("outcome", "y"), ("design", "stratified"), ("stratum", "stratum")],
         policy: None,
-        more: None,
+        more: &[],
     },
     draw: |params, seed, mut task| {
         let world = world(params, seed)?;

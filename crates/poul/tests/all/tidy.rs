@@ -89,6 +89,7 @@ fn what_is_looked_for_is_found() {
         ["evaluate/Effects", "evaluate/run"]
     );
     assert!(room("evaluate/trust/mod.rs") > room("model/mod.rs") && room("evaluate/Effects") < room("model"));
+    assert!(imported("pub(in crate::evaluate) fn f() {}").is_empty());
     assert!(imported("// crate::data\n/// [`x`](crate::net::X)\n").is_empty());
     assert!(imported("#[cfg(test)]\nmod tests { use crate::simulate::run; }").is_empty());
     assert!(has_flag("Error::usage(\"x\").hint(\"name it: --stratum COL\")"));
@@ -145,7 +146,8 @@ fn code(text: &str) -> impl Iterator<Item = &str> {
 /// What stands after `crate::`, alone or in braces: a room, and what follows it.
 fn imported(text: &str) -> Vec<String> {
     let code: Vec<&str> = code(text).collect();
-    let code = code.join("\n");
+    // Who may see an item is no import.
+    let code = code.join("\n").replace("pub(in crate::", "pub(in ");
     code.split("crate::").skip(1).flat_map(|after| paths(after, 2)).collect()
 }
 

@@ -80,9 +80,9 @@ pub(super) const SCENARIO: Scenario = Scenario {
             ("cost", "what upgrades cost that month; 0 where none happened, always 0 under `control`"),
         ],
         formula: |_| String::new(),
-        roles: "--outcome gmv --outcome cost --time month",
+        roles: &[("outcome", "gmv"), ("outcome", "cost"), ("time", "month")],
         policy: Some("T2"),
-        more: Some("poul evaluate model.poul test.parquet --population core --policy T2"),
+        more: &[("population", "core"), ("policy", "T2")],
     },
     draw: |params, seed, task| task.carry_out(world(params, seed), false),
 };
