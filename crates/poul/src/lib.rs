@@ -21,13 +21,13 @@
 //! model.save("model.poul")?;
 //!
 //! let model = Model::load("model.poul")?;
-//! model.effect(&users).policy(["coupon"]).write("effects.csv", &Silent)?; // an effect for each user
-//! for average in model.evaluate(&users, &Silent)?.averages {
-//!     println!("{}: {:?} with an error of {:?}", average.policy, average.effect, average.se);
-//! }
+//! let scored = model.effect(&users).policy(["coupon"]).write("effects.csv", &Silent)?; // an effect for each user
+//! println!("{} users, {} against {}", scored.rows, scored.policies.join(", "), scored.against);
 //! # assert!(std::fs::read_to_string("effects.csv").unwrap().lines().count() == 201);
 //! # Ok::<(), poul::Error>(())
 //! ```
+//!
+//! `model.evaluate(&test, &Silent)` then says how good these effects are, and how far to trust them.
 //!
 //! [`Experiment`] finds columns and policies, [`Model`] is fitted, scores, is evaluated and certifies; three programs in
 //! `examples/` go on from here. The modules follow the pipeline: [`data`] → [`policy`] → [`check`] → [`experiment`] → … →
