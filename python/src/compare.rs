@@ -10,6 +10,7 @@ use poul::{Error, Result, Seed};
 use pyo3::prelude::*;
 use serde::Deserialize;
 
+use crate::checkpoint::CheckpointSettings;
 use crate::failure::guarded;
 use crate::fit::policies_of;
 use crate::frame::Frame;
@@ -80,6 +81,7 @@ pub(crate) fn compare(
             all = all.union(&Policies::from_data(&test.source, columns, None, progress)?)?;
         }
         let (all, control) = control(fit, all, &columns)?;
+        let _lock = fit.checkpoint.as_ref().map(CheckpointSettings::hold).transpose()?;
         let comparison = ComparisonRequest {
             experiment: Experiment {
                 source,

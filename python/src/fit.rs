@@ -8,6 +8,7 @@ use poul::policy::PolicySet as Policies;
 use poul::{Error, Progress};
 use pyo3::prelude::*;
 
+use crate::checkpoint::CheckpointSettings;
 use crate::failure::guarded;
 use crate::frame::Frame;
 use crate::model::Model;
@@ -51,6 +52,7 @@ pub(crate) fn fit(
             _ => policies_of(policies, source, &columns, &request, progress)?,
         };
         let control = control_of(&request, &policies, &columns)?;
+        let _lock = request.checkpoint.as_ref().map(CheckpointSettings::hold).transpose()?;
         let fit = FitRequest {
             source,
             roles,

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::compare::control;
+use crate::checkpoint::CheckpointSettings;
 use crate::failure::guarded;
 use crate::fit::policies_of;
 use crate::frame::Frame;
@@ -55,6 +56,7 @@ pub(crate) fn tune(
         let columns = fit.roles.check(source.schema(), Need::FIT).map_err(|error| frame.locate(error))?;
         let policies = policies_of(policies, source, &columns, fit, progress)?;
         let (policies, control) = control(fit, policies, &columns)?;
+        let _lock = fit.checkpoint.as_ref().map(CheckpointSettings::hold).transpose()?;
         let tuning = TuneRequest {
             experiment: Experiment {
                 source,

@@ -268,7 +268,7 @@ fn file_name(entry: &str) -> String {
 /// Ours are the work, the entries, and what a kill left of one that was being written.
 fn is_ours(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    name == WORK || name.ends_with(".part") || name.starts_with(".poul-")
+    name == WORK || name.ends_with(".part") || name.starts_with(crate::output::TEMPORARY)
 }
 
 /// Adds the paths at which two documents differ, with both values where they are short.

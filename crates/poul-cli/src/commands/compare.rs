@@ -51,6 +51,7 @@ pub(crate) fn run(args: &Compare, typed: &[String], common: &Common, terminal: &
     }
     let (policies, control) = control(&data, policies, &columns)?;
     let folder = args.work.clone().unwrap_or_else(|| work_folder(args.json.as_deref()));
+    let _lock = poul::OutputLock::hold(&folder)?;
     tell_checkpoint(&folder, args.resume, terminal);
     let request = ComparisonRequest {
         experiment: Experiment {

@@ -37,6 +37,7 @@ pub(crate) fn run(args: &Fit, typed: &[String], common: &Common, terminal: &Term
     }
     (learner.settle)(&settings.over(&under)).map_err(in_config)?;
     drop(poul::AtomicFile::create(&args.out)?);
+    let _lock = poul::OutputLock::hold(&args.out)?;
     let encoder = std::mem::take(&mut data.encoder).check()?;
     let source = Source::open(&args.data)?;
     let (baseline, strata_table) = data.nuisance_tables(&args.nuisance)?;

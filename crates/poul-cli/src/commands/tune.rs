@@ -24,6 +24,7 @@ pub(crate) fn run(args: &Tune, common: &Common, terminal: &Terminal) -> Result<(
     let (base, space) = search(args, &data, learner)?;
     let json = JsonTarget::open(args.json.as_deref())?;
     let out = AtomicFile::create(&args.out)?;
+    let _lock = poul::OutputLock::hold(&args.out)?;
     compare::tell_unused(&data, terminal);
     let encoder = data.encoder.clone().check()?;
     let source = Source::open(&args.data)?;

@@ -42,6 +42,7 @@ pub use matrix::{Matrix, MatrixBuilder};
 pub(crate) use moment::is_moment;
 pub use raw_column::{MISSING, RawCells, RawColumn};
 pub use reader::{Batch, RowReader};
+pub(crate) use reader_check::LARGEST;
 pub use roles::{
     Columns, Design, ExposureColumn, ExposureRole, ExposureScale, Feature, Need, Prediction, Propensity,
     Roles,

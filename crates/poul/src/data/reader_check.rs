@@ -6,6 +6,14 @@ use super::filter::Filter;
 use super::source::locate;
 use crate::{Error, Result};
 
+/// Squares of numbers up to this one, and of their ratios, fit into single precision or into sums of double precision; effects
+/// are in single precision.
+pub(crate) const LARGEST: f64 = 1e30;
+
+fn is_usable(value: f64) -> bool {
+    value.abs() <= LARGEST
+}
+
 /// Where the rows of a batch stand.
 pub(crate) struct Place<'a> {
     pub(crate) path: &'a Path,
@@ -25,15 +33,16 @@ impl Place<'_> {
     }
 
     pub(crate) fn check_weights(&self, column: &str, weights: &[f64]) -> Result<()> {
-        match weights.iter().position(|weight| !(*weight >= 0.0 && weight.is_finite())) {
+        match weights.iter().position(|weight| !(*weight >= 0.0 && *weight <= LARGEST)) {
             None => Ok(()),
             Some(row) => {
                 let what = match weights[row] {
                     weight if weight.is_nan() => "the weight is null or NaN".to_owned(),
                     weight if weight.is_infinite() => "the weight is infinite".to_owned(),
+                    weight if weight > 0.0 => format!("the weight is {weight:e}, too large to calculate with"),
                     weight => format!("the weight is negative: {weight}"),
                 };
-                Err(self.error(what, column, row).hint("weights are finite and not below 0"))
+                Err(self.error(what, column, row).hint("weights are numbers from 0 on; only their ratios matter"))
             }
         }
     }
@@ -70,19 +79,25 @@ impl Place<'_> {
     }
 
     pub(crate) fn check_finite(&self, role: &str, column: &str, values: &[f64]) -> Result<()> {
-        match values.iter().position(|value| !value.is_finite()) {
+        match values.iter().position(|value| !is_usable(*value)) {
             None => Ok(()),
-            Some(row) => Err(self.not_finite(role, column, row, values[row])),
+            Some(row) => Err(self.not_usable(role, column, row, values[row])),
         }
     }
 
-    fn not_finite(&self, role: &str, column: &str, row: usize, value: f64) -> Error {
+    fn not_usable(&self, role: &str, column: &str, row: usize, value: f64) -> Error {
         if value.is_nan() {
             return self.error(format!("the {role} is null or NaN"), column, row).hint(leave_out(column));
         }
         let name = quoted(column);
-        let hint = format!("leave such rows out: ‹population={name} > -1e300 and {name} < 1e300›");
-        self.error(format!("the {role} is infinite"), column, row).hint(hint)
+        let leave_out = format!("‹population={name} > -1e30 and {name} < 1e30›");
+        if value.is_infinite() {
+            let hint = format!("leave such rows out: {leave_out}");
+            return self.error(format!("the {role} is infinite"), column, row).hint(hint);
+        }
+        let what = format!("the {role} is {value:e}, too large to calculate with");
+        let hint = format!("write it in larger units; if it stands for a missing value, leave such rows out: {leave_out}");
+        self.error(what, column, row).hint(hint)
     }
 }
 
@@ -100,9 +115,9 @@ impl OutcomeCheck {
 
     pub(crate) fn check(&mut self, values: &[f64], place: &Place<'_>) -> Result<()> {
         if self.first_gap.is_none()
-            && let Some(row) = values.iter().position(|value| !value.is_finite())
+            && let Some(row) = values.iter().position(|value| !is_usable(*value))
         {
-            self.first_gap = Some(place.not_finite("outcome", &self.name, row, values[row]));
+            self.first_gap = Some(place.not_usable("outcome", &self.name, row, values[row]));
         }
         self.any_value |= values.iter().any(|value| !value.is_nan());
         match self.first_gap.take_if(|_| self.any_value) {

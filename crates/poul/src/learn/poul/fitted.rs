@@ -149,12 +149,7 @@ impl Poul {
         (poul.manifest.geometry, poul.manifest.gains) = (geometry, gains);
         poul.manifest.nuisances = nuisances;
         for member in 0..params.model.members {
-            let mut weights = vec![0.0; poul.layout.n_values()];
-            for segment in poul.layout.segments() {
-                let name = tensor_name(member, &segment.name);
-                let values = tensors.take(&name, &[segment.n_rows, segment.n_cols])?;
-                weights[segment.range()].copy_from_slice(&values);
-            }
+            let weights = tensors.take_weights(&poul.layout, |segment| tensor_name(member, segment))?;
             poul.weights.push(weights);
         }
         let n_outcomes = poul.manifest.outcomes.len();
