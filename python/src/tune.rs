@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::compare::control;
 use crate::checkpoint::CheckpointSettings;
+use crate::compare::control;
 use crate::failure::guarded;
 use crate::fit::policies_of;
 use crate::frame::Frame;

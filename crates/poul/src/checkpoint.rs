@@ -10,11 +10,13 @@ use std::sync::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AtomicFile, Error, Result};
+use crate::{AtomicFile, Error, Progress, Result};
 
 /// The version of the folder's format. Others are refused: a checkpoint lives as long as one fit.
 const FORMAT: u32 = 2;
 const WORK: &str = "work.json";
+/// What becomes of a part that could not be written.
+pub(crate) const NOT_KEPT: &str = "if it is stopped, this part is done again";
 const MAGIC: &[u8; 8] = b"poulpart";
 /// The entry that says that training diverged, and how.
 const DIVERGED: &str = "diverged";
@@ -212,6 +214,13 @@ impl Checkpoint {
         bytes.extend(content);
         bytes.extend(hash(&bytes).to_le_bytes());
         self.write(&file_name(name), &bytes)
+    }
+
+    /// Writes an entry of work that is finished; a disk that is full costs that entry, not the work.
+    pub(crate) fn keep(&self, name: &str, content: &[u8], progress: &dyn Progress) {
+        if let Err(error) = self.put(name, content) {
+            progress.warn(&format!("{error}; the work goes on, and {NOT_KEPT}"));
+        }
     }
 
     /// Deletes an entry, if it is there.

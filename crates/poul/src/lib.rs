@@ -36,6 +36,7 @@ mod output;
 mod progress;
 mod seed;
 mod spelling;
+mod threads;
 mod tree;
 
 pub use checkpoint::Checkpoint;
@@ -43,7 +44,8 @@ pub use command_line::{command_line, quoted_word};
 pub use error::{Error, Kind, Result, nearest_name, row_name};
 pub use lock::OutputLock;
 pub use memory::Memory;
-pub use output::AtomicFile;
+pub use output::{AtomicFile, is_standard_output};
 pub use progress::{Progress, Silent};
 pub use seed::{Rng, Seed};
 pub use spelling::{counted, plainly, spelled};
+pub use threads::most_threads;

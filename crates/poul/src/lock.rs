@@ -92,7 +92,8 @@ mod tests {
         drop(first);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         // What a killed process leaves is a file that nobody has locked.
-        std::fs::write(folder.path().join("m.poul.lock"), "process 1 of long ago, and more than that\n").unwrap();
+        std::fs::write(folder.path().join("m.poul.lock"), "process 1 of long ago, and more than that\n")
+            .unwrap();
         let taken = OutputLock::hold(&result).unwrap();
         let text = std::fs::read_to_string(folder.path().join("m.poul.lock")).unwrap();
         assert_eq!(text, format!("process {}\n", std::process::id()));

@@ -41,10 +41,13 @@ impl AtomicFile {
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_path_buf();
         let pending = match is_standard_output(&path) {
-            true => tempfile::tempfile().map(Pending::Streamed).map_err(|error| Error::output(&path, error))?,
+            true => {
+                tempfile::tempfile().map(Pending::Streamed).map_err(|error| Error::output(&path, error))?
+            }
             false => {
                 let target = target_of(&path)?;
-                let file = temporary_beside(&target).map_err(|error| Error::output(&path, strip_path(error)))?;
+                let file =
+                    temporary_beside(&target).map_err(|error| Error::output(&path, strip_path(error)))?;
                 Pending::Named(file, target)
             }
         };
@@ -115,8 +118,9 @@ impl Write for Pending {
     }
 }
 
-/// Whether a path means standard output.
-pub(crate) fn is_standard_output(path: &Path) -> bool {
+/// Whether a path means standard output: `-`, or what the system calls it.
+pub fn is_standard_output(path: impl AsRef<Path>) -> bool {
+    let path = path.as_ref();
     STANDARD_OUTPUT.iter().any(|name| path == Path::new(name))
 }
 

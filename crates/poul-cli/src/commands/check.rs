@@ -20,7 +20,7 @@ pub(crate) fn run(args: &Check, common: &Common, terminal: &Terminal) -> Result<
         return Err(Error::usage("no outcome is named").hint("name one: ‹outcome=COL›"));
     }
     let json = JsonTarget::open(args.json.as_deref())?;
-    let source = Source::open(&args.data)?;
+    let source = Source::open_path(&args.data)?;
     let columns = settings.roles.check(source.schema(), Need::FIT);
     let mut columns = columns.map_err(|error| about_data(error, &args.data))?;
     let policies = policies(&settings, &source, &columns, terminal)?;

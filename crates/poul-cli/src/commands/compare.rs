@@ -22,7 +22,7 @@ use poul_report::ReportTarget;
 use self::settings::CompareSettings;
 use self::split::{TestPart, TestTable};
 use crate::args::{Common, Compare};
-use crate::commands::{JsonTarget, about_data, check, without_outputs};
+use crate::commands::{JsonTarget, about_data, check, typed_words, without_outputs};
 use crate::interrupt;
 use crate::progress::Terminal;
 use crate::settings::{DataSettings, budget, of_learner};
@@ -31,16 +31,19 @@ pub(crate) fn run(args: &Compare, typed: &[String], common: &Common, terminal: &
     let mut data = DataSettings::load(&args.roles, &args.policy_files)?;
     let settings = CompareSettings::new(args, &data)?;
     let entrants = entrants(args, &settings, &data)?;
-    let json = JsonTarget::open(args.json.as_deref())?;
+    let json = JsonTarget::open_beside(
+        args.json.as_deref(),
+        &[args.report.as_deref(), args.markdown.as_deref(), args.latex.as_deref()],
+    )?;
     let markdown = args.markdown.as_ref().map(AtomicFile::create).transpose()?;
     let latex = args.latex.as_ref().map(AtomicFile::create).transpose()?;
     let page = ReportTarget::open(args.report.as_deref())?;
     tell_unused(&data, terminal);
 
     let encoder = std::mem::take(&mut data.encoder).check()?;
-    let source = Source::open(&args.data)?;
+    let source = Source::open_path(&args.data)?;
     let test = args.test.as_deref().map(|location| TestTable::open(location, &data.roles)).transpose()?;
-    let truth = args.truth.as_deref().map(Source::open).transpose()?;
+    let truth = args.truth.as_deref().map(Source::open_path).transpose()?;
     let strata_table = strata_table(args.strata_table.as_ref(), &data)?;
     let columns = data.roles.check(source.schema(), Need::FIT);
     let columns = columns.map_err(|error| about_data(error, &args.data))?;
@@ -160,7 +163,7 @@ pub(super) fn control(
 /// The designed probabilities, flags before the file.
 pub(super) fn strata_table(flag: Option<&PathBuf>, data: &DataSettings) -> Result<Option<Source>> {
     let path = flag.or(data.strata_table.as_ref());
-    path.map(|path| Source::open(&path.to_string_lossy())).transpose()
+    path.map(Source::open_path).transpose()
 }
 
 /// Says which settings of the file play no part here.
@@ -186,16 +189,16 @@ pub(super) fn stopped(folder: &Path) -> Error {
     if !Checkpoint::exists(folder) {
         return Error::cancelled().hint("nothing was finished: there is nothing to resume");
     }
-    let mut words: Vec<String> = std::env::args().skip(1).map(|word| poul::quoted_word(&word)).collect();
+    let mut words: Vec<String> = typed_words();
     if !words.iter().any(|word| word == "--resume") {
         words.push("--resume".to_owned());
     }
     Error::cancelled().file(folder).hint(format!("resume with: poul {}", words.join(" ")))
 }
 
-fn work_folder(json: Option<&str>) -> PathBuf {
+fn work_folder(json: Option<&Path>) -> PathBuf {
     match json {
-        Some(path) if path != "-" => Checkpoint::beside(path),
+        Some(path) if !poul::is_standard_output(path) => Checkpoint::beside(path),
         _ => Checkpoint::beside("poul-compare"),
     }
 }

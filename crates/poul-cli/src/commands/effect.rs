@@ -20,7 +20,7 @@ pub(crate) fn run(args: &Effect, terminal: &Terminal) -> Result<()> {
     let (Some(data), Some(out)) = (&args.data, &args.out) else {
         return components::run(args, &model, terminal);
     };
-    let source = Source::open(data)?;
+    let source = Source::open_path(data)?;
     let columns = model.columns(&source, &roles(args, &model, &source), Need::SCORE);
     let columns = columns.map_err(|error| about_data(error, data))?;
     let (policies, added) = policies(&model, &args.policy_files)?;

@@ -9,7 +9,8 @@ use arrow_ipc::reader::{FileReader, StreamReader, read_footer_length};
 use arrow_schema::{ArrowError, Schema};
 
 use super::batches::{FileBatches, guarded, sliced};
-use super::source::{Content, SourceFile};
+use super::source::{Content, SourceFile, places};
+use super::state::FileState;
 use crate::{Error, Result};
 
 const MAGIC: &[u8; 6] = b"ARROW1";
@@ -22,7 +23,8 @@ const MOST_BY_LZ4: i64 = 255;
 /// Every block is checked to lie within the file: the reader allocates what a block says it needs before it reads.
 pub(crate) fn open(path: &Path) -> Result<SourceFile> {
     let file = File::open(path).map_err(|error| Error::read(path, error))?;
-    let n_bytes = file.metadata().map_err(|error| Error::read(path, error))?.len();
+    let state = FileState::of(&file, path)?;
+    let n_bytes = state.n_bytes();
     let mut file = BufReader::new(file);
     guarded(path, || {
         let mut magic = [0; MAGIC.len()];
@@ -41,7 +43,7 @@ pub(crate) fn open(path: &Path) -> Result<SourceFile> {
         };
         let schema = schema.map_err(|error| unreadable(path, &error))?;
         let content = if is_file { Content::IpcFile } else { Content::IpcStream };
-        Ok(SourceFile { path: path.to_path_buf(), n_bytes, n_rows, schema, content })
+        Ok(SourceFile { path: path.to_path_buf(), n_bytes, state: Some(state), n_rows, schema, content })
     })
 }
 
@@ -61,8 +63,9 @@ pub(crate) fn stream_batches(source: &SourceFile, wanted: &Schema, batch_rows: u
 
 fn projection(source: &SourceFile, wanted: &Schema) -> Vec<usize> {
     // The reader gives columns in the order of the file, whatever the order asked for.
+    let places = places(&source.schema);
     let mut indices: Vec<usize> =
-        wanted.fields().iter().filter_map(|field| source.schema.index_of(field.name()).ok()).collect();
+        wanted.fields().iter().filter_map(|field| places.get(field.name().as_str()).copied()).collect();
     indices.sort_unstable();
     indices
 }
@@ -253,7 +256,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.arrow");
         let batch = batch(vec![7; 1000]);
-        let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::LZ4_FRAME)).unwrap();
+        let options =
+            IpcWriteOptions::default().try_with_compression(Some(CompressionType::LZ4_FRAME)).unwrap();
         let file = File::create(&path).unwrap();
         let mut writer = FileWriter::try_new_with_options(file, &batch.schema(), options.clone()).unwrap();
         writer.write(&batch).unwrap();

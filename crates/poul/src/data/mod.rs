@@ -24,6 +24,7 @@ mod reader_check;
 mod roles;
 mod scratch;
 mod source;
+mod state;
 mod table;
 mod unify;
 mod values;

@@ -51,9 +51,14 @@ impl Tensors {
 
     /// Takes out the weights of a network, whose matrices have the names that `name` gives them. All are found before anything is
     /// allocated: a file may promise more than there is memory for.
-    pub(crate) fn take_weights(&mut self, layout: &Layout, name: impl Fn(&str) -> String) -> Result<Vec<f32>> {
+    pub(crate) fn take_weights(
+        &mut self,
+        layout: &Layout,
+        name: impl Fn(&str) -> String,
+    ) -> Result<Vec<f32>> {
         let segments = layout.segments().iter();
-        let found = segments.map(|segment| self.take(&name(&segment.name), &[segment.n_rows, segment.n_cols]));
+        let found =
+            segments.map(|segment| self.take(&name(&segment.name), &[segment.n_rows, segment.n_cols]));
         let found = found.collect::<Result<Vec<_>>>()?;
         let mut weights = vec![0.0; layout.n_values()];
         for (segment, values) in layout.segments().iter().zip(found) {

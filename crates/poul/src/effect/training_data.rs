@@ -247,7 +247,8 @@ impl<'a> TrainingData<'a> {
             return Err(error.hint("an outcome that does not vary has no effects; name another"));
         }
         if range < 1.0 / crate::data::LARGEST {
-            let what = format!("no two rows differ by more than {:e}, too little to calculate with", 2.0 * range);
+            let what =
+                format!("no two rows differ by more than {:e}, too little to calculate with", 2.0 * range);
             return Err(Error::input(what).at(place()).hint("write it in smaller units"));
         }
         Ok(())

@@ -6,7 +6,7 @@ use super::Model;
 use super::baseline::Baseline;
 use super::manifest::{DataRecord, DataUse, FORMAT, Manifest, OutcomeRecord};
 use super::warm_start;
-use crate::check::screen;
+use crate::check::{self, screen};
 use crate::data::{Budget, Columns, Dataset, Design, Roles, Source, ValidEncoderParams};
 use crate::effect::{ExposedRows, Settings, TrainingData, ValidTrainingData};
 use crate::learn::{learner, learns_from_auxiliary};
@@ -85,8 +85,10 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
     let control = control.map_err(|error| error.at("control"))?;
     let strata_table = strata_table(request)?;
     let baseline_columns = Baseline::columns(request)?;
+    // Taken before the first row is read, and compared when the last was: the record is of what was trained on.
     let fingerprint = source.fingerprint()?;
-    let mut checkpoint = checkpoint(request, &settings, &fingerprint)?;
+    let baseline_prints = request.baseline.iter().map(Source::fingerprint).collect::<Result<Vec<_>>>()?;
+    let mut checkpoint = checkpoint(request, &settings, &fingerprint, &baseline_prints)?;
     let (dataset, encoder) = match start {
         None => Dataset::read_and_fit(source, &columns, request.encoder, request.budget, progress)?,
         Some(saved) => {
@@ -122,6 +124,7 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
     data.stratum_table = strata_table.as_ref();
     data.start = start.map(Model::effects);
     let data = data.check()?;
+    notes.extend(check::few_rows(&policies, data.policy_rows()));
     let seed = Seed::new(request.seed);
     let trained = match &checkpoint {
         None => (learner.train)(&data, &settings, seed, progress)?,
@@ -147,7 +150,14 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
         roles: request.roles.clone(),
         settings,
         seed: request.seed,
-        data: earlier.chain(records(request, data.n_rows(), &baseline)?).collect(),
+        data: earlier
+            .chain(records(
+                request,
+                data.n_rows(),
+                &baseline,
+                [fingerprint].into_iter().chain(baseline_prints),
+            ))
+            .collect(),
         command: request.command.clone(),
         notes: encoder
             .notes()
@@ -167,12 +177,16 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
 }
 
 /// The checkpoint that is asked for, with everything that decides the model by name.
-fn checkpoint(request: &FitRequest<'_>, settings: &Settings, data: &str) -> Result<Option<Checkpoint>> {
+fn checkpoint(
+    request: &FitRequest<'_>,
+    settings: &Settings,
+    data: &str,
+    baseline: &[String],
+) -> Result<Option<Checkpoint>> {
     let Some(plan) = request.checkpoint else { return Ok(None) };
     let failed = |error| Error::other(format!("cannot describe the fit: {error}")).source(error);
     let policies = serde_json::to_vec(request.policies).map_err(failed)?;
     let of = |value: serde_json::Result<serde_json::Value>| value.map_err(failed);
-    let baseline = request.baseline.iter().map(Source::fingerprint).collect::<Result<Vec<_>>>()?;
     let work = serde_json::json!({
         "poul": env!("CARGO_PKG_VERSION"),
         "data": data,
@@ -228,14 +242,24 @@ fn strata_table(request: &FitRequest<'_>) -> Result<Option<StratumTable>> {
 }
 
 /// The experiment first, then the baseline tables.
-fn records(request: &FitRequest<'_>, n_rows: usize, baseline: &[Baseline]) -> Result<Vec<DataRecord>> {
-    let record = |source: &Source, n_rows: usize, used_for: DataUse| {
-        let (files, rows, fingerprint) = (file_names(source), n_rows as u64, source.fingerprint()?);
-        Ok(DataRecord { files, rows, fingerprint, used_for })
-    };
+fn records(
+    request: &FitRequest<'_>,
+    n_rows: usize,
+    baseline: &[Baseline],
+    fingerprints: impl Iterator<Item = String>,
+) -> Vec<DataRecord> {
     let tables = request.baseline.iter().zip(baseline);
-    let tables = tables.map(|(source, part)| record(source, part.n_rows(), DataUse::Baseline));
-    std::iter::once(record(request.source, n_rows, DataUse::Experiment)).chain(tables).collect()
+    let tables = tables.map(|(source, part)| (source, part.n_rows(), DataUse::Baseline));
+    std::iter::once((request.source, n_rows, DataUse::Experiment))
+        .chain(tables)
+        .zip(fingerprints)
+        .map(|((source, n_rows, used_for), fingerprint)| DataRecord {
+            files: file_names(source),
+            rows: n_rows as u64,
+            fingerprint,
+            used_for,
+        })
+        .collect()
 }
 
 /// Names without folders: where a file lay does not matter to the model.

@@ -1,5 +1,7 @@
 //! Which rows are tested on: another table, later rows, or a share.
 
+use std::path::Path;
+
 use poul::compare::Split;
 use poul::data::{ColumnKind, Columns, Design, Filter, Need, Roles, Source};
 use poul::{Error, Result};
@@ -18,8 +20,8 @@ pub(super) struct TestTable {
 }
 
 impl TestTable {
-    pub(super) fn open(location: &str, roles: &Roles) -> Result<Self> {
-        let source = Source::open(location)?;
+    pub(super) fn open(location: &Path, roles: &Roles) -> Result<Self> {
+        let source = Source::open_path(location)?;
         // Features are the encoder's. Strata say what was assigned on average; where the table has none, all rows do.
         let known = source.column_names();
         let stratum = roles.stratum.clone().filter(|name| known.contains(&name.as_str()));
