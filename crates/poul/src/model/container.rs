@@ -112,7 +112,11 @@ fn parse_container(bytes: &[u8]) -> Result<(String, Tensors)> {
         }
         let number = |bytes: &[u8; 4]| f32::from_le_bytes(*bytes);
         let (numbers, _) = view.data().as_chunks::<4>();
-        tensors.insert(name, view.shape().to_vec(), numbers.iter().map(number).collect());
+        let values: Vec<f32> = numbers.iter().map(number).collect();
+        if values.iter().any(|value| !value.is_finite()) {
+            return Err(damaged("it holds what is no number").at(format!("tensor `{name}`")));
+        }
+        tensors.insert(name, view.shape().to_vec(), values);
     }
     Ok((manifest.clone(), tensors))
 }
