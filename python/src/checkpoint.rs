@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use poul::model::CheckpointPlan;
-use poul::{Checkpoint, Progress};
+use poul::{Checkpoint, OutputLock, Progress, Result};
 use serde::Deserialize;
 
 /// A folder of its own, and whether to go on from what is there.
@@ -15,6 +15,11 @@ pub(crate) struct CheckpointSettings {
 }
 
 impl CheckpointSettings {
+    /// Keeps others out of the folder as long as the lock lives.
+    pub(crate) fn hold(&self) -> Result<OutputLock> {
+        OutputLock::hold(&self.folder)
+    }
+
     /// As the library takes it. Says what becomes of a folder that is there, or that it is not.
     pub(crate) fn plan(&self, progress: &dyn Progress) -> CheckpointPlan<'_> {
         let Self { folder, resume } = self;

@@ -8,6 +8,7 @@ use poul::{Experiment, Result, Seed};
 use pyo3::prelude::*;
 use serde::Deserialize;
 
+use crate::checkpoint::CheckpointSettings;
 use crate::failure::guarded;
 use crate::fit::policies_of;
 use crate::frame::Frame;
@@ -73,6 +74,7 @@ pub(crate) fn compare(
         let policies = split.policies(policies_of(policies, fit));
         let experiment = Experiment::open(source, &fit.roles, policies, progress)?;
         let experiment = experiment.strata_table(strata_table.map(|table| table.source.clone()));
+        let _lock = fit.checkpoint.as_ref().map(CheckpointSettings::hold).transpose()?;
         let comparison = ComparisonRequest {
             preparation: Preparation {
                 experiment: &experiment,

@@ -4,6 +4,7 @@ use poul::model::{DEFAULT_LEARNER, learner};
 use poul::{Experiment, Policies, Source};
 use pyo3::prelude::*;
 
+use crate::checkpoint::CheckpointSettings;
 use crate::failure::guarded;
 use crate::frame::Frame;
 use crate::model::Model;
@@ -42,6 +43,7 @@ pub(crate) fn fit(
             None => Experiment::open(source, &request.roles, policies, progress)?,
         };
         let experiment = experiment.strata_table(strata_table.map(|table| table.source.clone()));
+        let _lock = request.checkpoint.as_ref().map(CheckpointSettings::hold).transpose()?;
         let fit = poul::Model::fit(&experiment)
             .baseline(&baseline)
             .learner(learner.name)

@@ -31,8 +31,8 @@ pub(crate) struct Frame {
 impl Frame {
     /// A file, a folder or a glob of Parquet, CSV or Arrow IPC, streamed when it is used.
     #[staticmethod]
-    fn open(py: Python<'_>, location: &str) -> PyResult<Self> {
-        let source = guarded(py, || Source::open(location))?;
+    fn open(py: Python<'_>, location: std::path::PathBuf) -> PyResult<Self> {
+        let source = guarded(py, || Source::open_path(location))?;
         Ok(Self { source, batches: None })
     }
 

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::checkpoint::CheckpointSettings;
 use crate::failure::guarded;
 use crate::fit::policies_of;
 use crate::frame::Frame;
@@ -52,6 +53,7 @@ pub(crate) fn tune(
         let encoder = fit.encoder.clone().check()?;
         let experiment = Experiment::open(source, &fit.roles, policies_of(policies, fit), progress)?;
         let experiment = experiment.strata_table(strata_table.map(|table| table.source.clone()));
+        let _lock = fit.checkpoint.as_ref().map(CheckpointSettings::hold).transpose()?;
         let tuning = TuneRequest {
             preparation: Preparation {
                 experiment: &experiment,

@@ -76,7 +76,7 @@ fn pool(threads: Option<usize>) -> Result<rayon::ThreadPool> {
         return Err(Error::usage("threads must be at least 1"));
     }
     let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads.unwrap_or(0))
+        .num_threads(threads.unwrap_or(0).min(poul::most_threads()))
         .thread_name(|_| THREAD.to_owned())
         .build();
     pool.map_err(|error| Error::other(format!("cannot start threads: {error}")))

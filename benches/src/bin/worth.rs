@@ -13,14 +13,12 @@ use std::path::Path;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
-use poul::data::{Budget, EncoderParams, Need, Roles, Source};
 use poul::decide::allocate::{Keep, Options, Path as BudgetPath};
 use poul::decide::users::{AllocationInputs, AllocationRequest, Batches, Target, allocate};
 use poul::effect::Settings;
-use poul::model::{FitRequest, Model, fit};
 use poul::policy::PolicySet;
 use poul::simulate::{Simulation, run};
-use poul::{Error, Result, Silent};
+use poul::{Error, Experiment, Model, Result, Roles, Silent, Source};
 
 const VALUE: &str = "gmv";
 const COST: &str = "cost";
@@ -85,7 +83,10 @@ fn main() -> Result<()> {
     let n = ratios.len() as f64;
     let mean = ratios.iter().sum::<f64>() / n;
     let sd = (ratios.iter().map(|own| (own - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
-    println!("\nreturn over that of T2 at random: {mean:.2} ± {:.2}; intervals that hold the truth: {held} of {n}", sd / n.sqrt());
+    println!(
+        "\nreturn over that of T2 at random: {mean:.2} ± {:.2}; intervals that hold the truth: {held} of {n}",
+        sd / n.sqrt()
+    );
     Ok(())
 }
 
@@ -146,25 +147,8 @@ fn model(folder: &Path, policies: &PolicySet, settings: &Settings) -> Result<Mod
         time: Some("month".to_owned()),
         ..Roles::default()
     };
-    let columns = roles.check(source.schema(), Need::FIT)?;
-    let request = FitRequest {
-        source: &source,
-        roles: &roles,
-        columns: &columns,
-        policies,
-        control: Some("control"),
-        baseline: &[],
-        strata_table: None,
-        learner: "poul",
-        settings,
-        encoder: &EncoderParams::default().check()?,
-        budget: &Budget::default(),
-        seed: 3407,
-        command: Vec::new(),
-        checkpoint: None,
-        warm_start: None,
-    };
-    fit(&request, &Silent)
+    let experiment = Experiment::open(&source, &roles, policies.clone(), &Silent)?;
+    Model::fit(&experiment).settings(settings).run(&Silent)
 }
 
 /// True effects by row and policy.

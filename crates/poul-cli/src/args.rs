@@ -260,7 +260,7 @@ pub(crate) struct Simulate {
   poul check data.csv --policies p.toml --outcome gmv --shares control=0.4,T1=0.3,T2=0.3")]
 pub(crate) struct Check {
     /// Parquet, CSV(.gz) or Arrow: a file, a folder or a quoted glob
-    pub(crate) data: String,
+    pub(crate) data: PathBuf,
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
     #[command(flatten)]
@@ -273,7 +273,7 @@ pub(crate) struct Check {
     pub(crate) permutations: usize,
     /// Write the profile as JSON to a file, or to stdout with `-` (then no table is printed)
     #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<String>,
+    pub(crate) json: Option<PathBuf>,
 }
 
 #[derive(ClapArgs)]
@@ -293,13 +293,13 @@ pub(crate) struct Check {
 pub(crate) struct Evaluate {
     /// A model and the data to score by it; or, with --effects, data with columns of effects
     #[arg(value_name = "PATH", num_args = 1..=2, required = true)]
-    pub(crate) paths: Vec<String>,
+    pub(crate) paths: Vec<PathBuf>,
     /// Column of predicted effects: COL, POLICY=COL or OUTCOME:POLICY=COL (repeatable)
     #[arg(long, value_name = "SPEC")]
     pub(crate) effects: Vec<String>,
     /// An allocation to value on the data, as `poul allocate` writes it; a model before the data sharpens the value
     #[arg(long, value_name = "FILE")]
-    pub(crate) allocation: Option<String>,
+    pub(crate) allocation: Option<PathBuf>,
     /// With --allocation: the outcome that is to be large [default: the first]
     #[arg(long, value_name = "OUTCOME", requires = "allocation")]
     pub(crate) maximize: Option<String>,
@@ -339,7 +339,7 @@ pub(crate) struct Evaluate {
     pub(crate) checks: CheckArgs,
     /// Write all metrics as JSON to a file, or to stdout with `-` (then no table is printed)
     #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<String>,
+    pub(crate) json: Option<PathBuf>,
     /// Write a report for people: one HTML file that opens offline
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,

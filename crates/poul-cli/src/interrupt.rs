@@ -1,4 +1,5 @@
-//! Ctrl-C: the first asks the work to stop and to keep what it has done, the second ends the program at once.
+//! Ctrl-C, or the system that ends programs (SIGTERM, SIGHUP): the first time asks the work to stop and to keep what it has done,
+//! the second ends the program at once.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};

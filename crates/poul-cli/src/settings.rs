@@ -114,9 +114,9 @@ impl DataSettings {
             [] => &self.baseline_data,
             typed => typed,
         };
-        let baseline = baseline.iter().map(|location| Source::open(location)).collect::<Result<_>>()?;
+        let baseline = baseline.iter().map(|location| Source::open_path(location)).collect::<Result<_>>()?;
         let table = args.strata_table.as_ref().or(self.strata_table.as_ref());
-        let table = table.map(|path| Source::open(&path.to_string_lossy())).transpose()?;
+        let table = table.map(Source::open_path).transpose()?;
         Ok((baseline, table))
     }
 

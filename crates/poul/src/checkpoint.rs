@@ -10,11 +10,13 @@ use std::sync::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AtomicFile, Error, Result};
+use crate::{AtomicFile, Error, Progress, Result};
 
 /// The version of the folder's format. Others are refused: a checkpoint lives as long as one fit.
 const FORMAT: u32 = 2;
 const WORK: &str = "work.json";
+/// What becomes of a part that could not be written.
+pub(crate) const NOT_KEPT: &str = "if it is stopped, this part is done again";
 const MAGIC: &[u8; 8] = b"poulpart";
 /// The entry that says that training diverged, and how.
 const DIVERGED: &str = "diverged";
@@ -214,6 +216,13 @@ impl Checkpoint {
         self.write(&file_name(name), &bytes)
     }
 
+    /// Writes an entry of work that is finished; a disk that is full costs that entry, not the work.
+    pub(crate) fn keep(&self, name: &str, content: &[u8], progress: &dyn Progress) {
+        if let Err(error) = self.put(name, content) {
+            progress.warn(&format!("{error}; the work goes on, and {NOT_KEPT}"));
+        }
+    }
+
     /// Deletes an entry, if it is there.
     pub(crate) fn delete(&self, name: &str) -> Result<()> {
         let path = self.folder.join(file_name(name));
@@ -268,7 +277,7 @@ fn file_name(entry: &str) -> String {
 /// Ours are the work, the entries, and what a kill left of one that was being written.
 fn is_ours(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    name == WORK || name.ends_with(".part") || name.starts_with(".poul-")
+    name == WORK || name.ends_with(".part") || name.starts_with(crate::output::TEMPORARY)
 }
 
 /// Adds the paths at which two documents differ, with both values where they are short.

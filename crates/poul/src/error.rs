@@ -140,6 +140,13 @@ impl Error {
         self
     }
 
+    /// Says in what the place so far lies: it is told before it.
+    #[must_use]
+    pub(crate) fn within(mut self, place: impl Into<String>) -> Self {
+        self.0.place.insert(0, place.into());
+        self
+    }
+
     /// Names a row by its number, as the column `row` of effects counts them: from 0.
     #[must_use]
     pub fn at_row(self, row: impl fmt::Display) -> Self {

@@ -25,7 +25,7 @@ pub(crate) struct Allocate {
     /// Model file
     pub(crate) model: PathBuf,
     /// The users: Parquet, CSV(.gz) or Arrow, a file, a folder or a quoted glob
-    pub(crate) users: String,
+    pub(crate) users: PathBuf,
     /// The outcome whose total is to be as large as possible
     #[arg(long, value_name = "OUTCOME")]
     pub(crate) maximize: Option<String>,
@@ -49,7 +49,7 @@ pub(crate) struct Allocate {
     pub(crate) group: Option<String>,
     /// Limits of groups: a row for each, with budgets in columns named after outcomes and shares in cap_POLICY, floor_POLICY
     #[arg(long, value_name = "FILE")]
-    pub(crate) group_budgets: Option<String>,
+    pub(crate) group_budgets: Option<PathBuf>,
     /// How many policies may be in use, the control not counted
     #[arg(long, value_name = "K")]
     pub(crate) at_most_policies: Option<usize>,
@@ -76,7 +76,7 @@ pub(crate) struct Allocate {
     pub(crate) prices: Option<PathBuf>,
     /// Write everything as JSON to a file, or to stdout with `-` (then no table is printed)
     #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<String>,
+    pub(crate) json: Option<PathBuf>,
     /// Write a page for people: one HTML file that opens offline; it has the curve where there is a budget for all users
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,

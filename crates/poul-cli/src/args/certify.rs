@@ -29,7 +29,7 @@ pub(crate) struct PolicyCertify {
     pub(crate) level: f64,
     /// Write the certificates as JSON to a file, or to stdout with `-` (then no text is printed)
     #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<String>,
+    pub(crate) json: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) policy_files: PolicyArgs,
 }

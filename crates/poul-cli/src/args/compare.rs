@@ -21,10 +21,10 @@ Examples:
 )]
 pub(crate) struct Compare {
     /// Rows to train on: Parquet, CSV(.gz) or Arrow
-    pub(crate) data: String,
+    pub(crate) data: PathBuf,
     /// Rows to test on [default: a part of the data]
     #[arg(long, value_name = "DATA", conflicts_with_all = ["test_share", "test_from"])]
-    pub(crate) test: Option<String>,
+    pub(crate) test: Option<PathBuf>,
     /// Share of the data to test on, by cluster where there are clusters [default: 0.3]
     #[arg(long, value_name = "P", conflicts_with = "test_from", allow_negative_numbers = true)]
     pub(crate) test_share: Option<f64>,
@@ -57,7 +57,7 @@ pub(crate) struct Compare {
     pub(crate) core: Option<String>,
     /// True effects: a table `row,policy,effect_<outcome>` such as simulate writes
     #[arg(long, value_name = "FILE")]
-    pub(crate) truth: Option<String>,
+    pub(crate) truth: Option<PathBuf>,
     /// Share of the training units held out for the validation R-loss; 0 for none [default: 0.1]
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     pub(crate) validation_share: Option<f64>,
@@ -69,7 +69,7 @@ pub(crate) struct Compare {
     pub(crate) level: Option<f64>,
     /// Write everything as JSON to a file, or to stdout with `-` (then no table is printed)
     #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<String>,
+    pub(crate) json: Option<PathBuf>,
     /// Write the paper's tables as Markdown
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
@@ -109,7 +109,7 @@ Examples:
 )]
 pub(crate) struct Tune {
     /// Rows to train and validate on: Parquet, CSV(.gz) or Arrow
-    pub(crate) data: String,
+    pub(crate) data: PathBuf,
     /// Settings file to write, with the best settings
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
@@ -139,7 +139,7 @@ pub(crate) struct Tune {
     pub(crate) validation_share: f64,
     /// Write every trial as JSON to a file, or to stdout with `-` (then no table is printed)
     #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<String>,
+    pub(crate) json: Option<PathBuf>,
     /// Resume a search that was stopped, from what it left in FILE.partial
     #[arg(long)]
     pub(crate) resume: bool,

@@ -15,7 +15,7 @@ pub(crate) struct DesignArgs {
     /// Model file
     pub(crate) model: PathBuf,
     /// Users that averages are over: Parquet, CSV(.gz) or Arrow [default: the training population]
-    pub(crate) users: Option<String>,
+    pub(crate) users: Option<PathBuf>,
     /// The outcome whose average effect is to be as large as possible
     #[arg(long, value_name = "OUTCOME")]
     pub(crate) maximize: Option<String>,
@@ -72,7 +72,7 @@ pub(crate) struct DesignArgs {
     pub(crate) out: Option<PathBuf>,
     /// Write all that is known of the proposals as JSON to a file, or to stdout with `-` (then no table is printed)
     #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<String>,
+    pub(crate) json: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

@@ -25,7 +25,7 @@ Examples:
 )]
 pub(crate) struct Fit {
     /// Parquet, CSV(.gz) or Arrow: a file, a folder or a quoted glob
-    pub(crate) data: String,
+    pub(crate) data: PathBuf,
     /// Model file to write
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
@@ -85,7 +85,7 @@ pub(crate) struct Effect {
     pub(crate) model: PathBuf,
     /// Rows to score: Parquet, CSV(.gz) or Arrow; none with --components
     #[arg(required_unless_present = "components")]
-    pub(crate) data: Option<String>,
+    pub(crate) data: Option<PathBuf>,
     /// Table to write: .parquet or .csv
     #[arg(long, value_name = "FILE", required_unless_present = "components")]
     pub(crate) out: Option<PathBuf>,

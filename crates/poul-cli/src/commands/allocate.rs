@@ -33,16 +33,17 @@ pub(crate) fn run(args: &Allocate, common: &Common, terminal: &Terminal) -> Resu
         (Some(_), _) => None,
     };
     let model = Model::load(&args.model)?;
-    let users = Source::open(&args.users)?;
+    let users = Source::open_path(&args.users)?;
     let (policies, _) = effect::policies(&model, &args.policy_files)?;
-    let group_budgets = args.group_budgets.as_ref().map(|path| Source::open(path)).transpose()?;
+    let group_budgets = args.group_budgets.as_ref().map(|path| Source::open_path(path)).transpose()?;
     let inputs = AllocationInputs {
         model: &model,
         policies: &policies,
         users: &users,
         group_budgets: group_budgets.as_ref(),
     };
-    let json = JsonTarget::open(args.json.as_deref())?;
+    let json =
+        JsonTarget::open_beside(args.json.as_deref(), &[args.report.as_deref(), args.prices.as_deref()])?;
     let page = ReportTarget::open(args.report.as_deref())?;
     let target = Target::File(&args.out);
     let Allocated { allocation, .. } = match frozen {

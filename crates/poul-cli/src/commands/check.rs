@@ -18,7 +18,7 @@ pub(crate) fn run(args: &Check, common: &Common, terminal: &Terminal) -> Result<
         return Err(Error::usage("no outcome is named").hint("name one: ‹outcome=COL›"));
     }
     let json = JsonTarget::open(args.json.as_deref())?;
-    let source = Source::open(&args.data)?;
+    let source = Source::open_path(&args.data)?;
     let experiment = experiment(&settings, &source, terminal)?;
     let params = Params {
         shares: settings.shares,

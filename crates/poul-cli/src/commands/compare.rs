@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use self::settings::CompareSettings;
 use crate::args::{Common, Compare};
-use crate::commands::{JsonTarget, check, without_outputs};
+use crate::commands::{JsonTarget, check, typed_words, without_outputs};
 use crate::interrupt;
 use crate::progress::Terminal;
 use crate::settings::{DataSettings, budget, of_learner};
@@ -27,20 +27,24 @@ pub(crate) fn run(args: &Compare, typed: &[String], common: &Common, terminal: &
     let mut data = DataSettings::load(&args.roles, &args.policy_files)?;
     let settings = CompareSettings::new(args, &data)?;
     let entrants = entrants(args, &settings, &data)?;
-    let json = JsonTarget::open(args.json.as_deref())?;
+    let json = JsonTarget::open_beside(
+        args.json.as_deref(),
+        &[args.report.as_deref(), args.markdown.as_deref(), args.latex.as_deref()],
+    )?;
     let markdown = args.markdown.as_ref().map(AtomicFile::create).transpose()?;
     let latex = args.latex.as_ref().map(AtomicFile::create).transpose()?;
     let page = ReportTarget::open(args.report.as_deref())?;
     tell_unused(&data, terminal);
 
     let encoder = std::mem::take(&mut data.encoder).check()?;
-    let source = Source::open(&args.data)?;
+    let source = Source::open_path(&args.data)?;
     let split = split(args, &settings, &data, &source)?;
-    let truth = args.truth.as_deref().map(Source::open).transpose()?;
+    let truth = args.truth.as_deref().map(Source::open_path).transpose()?;
     let strata_table = strata_table(args.strata_table.as_ref(), &data)?;
     let policies = split.policies(check::policies(&data)?);
     let experiment = Experiment::open(&source, &data.roles, policies, terminal)?.strata_table(strata_table);
     let folder = args.work.clone().unwrap_or_else(|| work_folder(args.json.as_deref()));
+    let _lock = poul::OutputLock::hold(&folder)?;
     tell_checkpoint(&folder, args.resume, terminal);
     let request = ComparisonRequest {
         preparation: Preparation {
@@ -122,7 +126,7 @@ fn entrants(args: &Compare, settings: &CompareSettings, data: &DataSettings) -> 
 /// Which rows are tested on: another table, later rows, or a share.
 fn split(args: &Compare, settings: &CompareSettings, data: &DataSettings, source: &Source) -> Result<Split> {
     match (&args.test, &settings.test_from) {
-        (Some(test), _) => Split::table(&Source::open(test)?, &data.roles),
+        (Some(test), _) => Split::table(&Source::open_path(test)?, &data.roles),
         (None, Some(Value::String(from))) => Split::later(from, &data.roles, source),
         (None, Some(from)) => Split::later(&from.to_string(), &data.roles, source),
         (None, None) => Ok(settings.test_share.map_or(Split::DEFAULT, Split::Share)),
@@ -132,7 +136,7 @@ fn split(args: &Compare, settings: &CompareSettings, data: &DataSettings, source
 /// The designed probabilities, flags before the file.
 pub(super) fn strata_table(flag: Option<&PathBuf>, data: &DataSettings) -> Result<Option<Source>> {
     let path = flag.or(data.strata_table.as_ref());
-    path.map(|path| Source::open(&path.to_string_lossy())).transpose()
+    path.map(Source::open_path).transpose()
 }
 
 /// Says which settings of the file play no part here.
@@ -158,16 +162,16 @@ pub(super) fn stopped(folder: &Path) -> Error {
     if !Checkpoint::exists(folder) {
         return Error::cancelled().hint("nothing was finished: there is nothing to resume");
     }
-    let mut words: Vec<String> = std::env::args().skip(1).map(|word| poul::quoted_word(&word)).collect();
+    let mut words: Vec<String> = typed_words();
     if !words.iter().any(|word| word == "--resume") {
         words.push("--resume".to_owned());
     }
     Error::cancelled().file(folder).hint(format!("resume with: poul {}", words.join(" ")))
 }
 
-fn work_folder(json: Option<&str>) -> PathBuf {
+fn work_folder(json: Option<&Path>) -> PathBuf {
     match json {
-        Some(path) if path != "-" => Checkpoint::beside(path),
+        Some(path) if !poul::is_standard_output(path) => Checkpoint::beside(path),
         _ => Checkpoint::beside("poul-compare"),
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn run(args: &DesignArgs, common: &Common, terminal: &Terminal) -> Re
     let found = match &args.users {
         None => design(&model, &params, None, terminal)?,
         Some(data) => {
-            let source = Source::open(data)?;
+            let source = Source::open_path(data)?;
             let columns = model.columns(&source, &roles(args, &model), Need::SCORE);
             let columns = columns.map_err(|error| about_data(error, data))?;
             let users =

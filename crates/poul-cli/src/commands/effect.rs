@@ -19,7 +19,7 @@ pub(crate) fn run(args: &Effect, terminal: &Terminal) -> Result<()> {
     let (Some(data), Some(out)) = (&args.data, &args.out) else {
         return components::run(args, &model, terminal);
     };
-    let source = Source::open(data)?;
+    let source = Source::open_path(data)?;
     let (policies, added) = policies(&model, &args.policy_files)?;
     let asked = if args.policy.is_empty() && !args.all { added } else { args.policy.clone() };
     let request = model

@@ -8,6 +8,8 @@ mod specs;
 mod summary;
 mod verdicts;
 
+use std::path::Path;
+
 use poul::data::{Roles, Source};
 use poul::evaluate::run::{EvaluationRequest, evaluate_columns, evaluate_model, fitted_roles};
 use poul::model::Model;
@@ -37,7 +39,7 @@ pub(crate) fn run(args: &Evaluate, typed: &[String], common: &Common, terminal: 
 
 fn by_columns(
     args: &Evaluate,
-    data: &str,
+    data: &Path,
     typed: &[String],
     common: &Common,
     terminal: &Terminal,
@@ -49,19 +51,19 @@ fn by_columns(
     let settings = DataSettings::load(&args.roles, &PolicyArgs::default())?;
     let request = request(args, settings.roles, typed, common)?.check()?;
     let targets = Targets::open(args)?;
-    let source = Source::open(data)?;
+    let source = Source::open_path(data)?;
     targets.write(&evaluate_columns(&source, &request, terminal)?)
 }
 
 fn by_model(
     args: &Evaluate,
-    [model, data]: [&str; 2],
+    [model, data]: [&Path; 2],
     typed: &[String],
     common: &Common,
     terminal: &Terminal,
 ) -> Result<()> {
     let model = Model::load(model)?;
-    let source = Source::open(data)?;
+    let source = Source::open_path(data)?;
     let defaults = fitted_roles(&model, &source, terminal);
     let settings = DataSettings::load_over(defaults, &args.roles, &args.policy_files)?;
     let request = request(args, settings.roles, typed, common)?.check()?;
@@ -100,7 +102,7 @@ struct Targets {
 
 impl Targets {
     fn open(args: &Evaluate) -> Result<Self> {
-        let json = JsonTarget::open(args.json.as_deref())?;
+        let json = JsonTarget::open_beside(args.json.as_deref(), &[args.report.as_deref()])?;
         Ok(Self { json, page: ReportTarget::open(args.report.as_deref())? })
     }
 

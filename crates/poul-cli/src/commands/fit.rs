@@ -9,7 +9,7 @@ use poul::{Checkpoint, Error, Kind, Model, Progress, Result, Roles, Source};
 use poul_report::number::{count, counted};
 
 use crate::args::{Common, Fit};
-use crate::commands::{about_data, check, without_outputs};
+use crate::commands::{about_data, check, typed_words, without_outputs};
 use crate::interrupt;
 use crate::progress::Terminal;
 use crate::settings::{self, DataSettings};
@@ -35,9 +35,15 @@ pub(crate) fn run(args: &Fit, typed: &[String], common: &Common, terminal: &Term
         settings::stack(&mut settings, &data.learners).map_err(in_config)?;
     }
     (learner.settle)(&settings.over(&under)).map_err(in_config)?;
+    if poul::is_standard_output(&args.out) {
+        return Err(Error::usage("a model is a file: it cannot be written to standard output")
+            .hint("give it a name: --out model.poul"));
+    }
     drop(poul::AtomicFile::create(&args.out)?);
+    let folder = Checkpoint::beside(&args.out);
+    let _lock = poul::OutputLock::hold(&folder)?;
     let encoder = std::mem::take(&mut data.encoder).check()?;
-    let source = Source::open(&args.data)?;
+    let source = Source::open_path(&args.data)?;
     let (baseline, strata_table) = data.nuisance_tables(&args.nuisance)?;
     let experiment = match &saved {
         Some(saved) if !saved.is_factorial() => {
@@ -48,7 +54,6 @@ pub(crate) fn run(args: &Fit, typed: &[String], common: &Common, terminal: &Term
         None => check::experiment(&data, &source, terminal)?,
     };
     let experiment = experiment.strata_table(strata_table);
-    let folder = Checkpoint::beside(&args.out);
     tell_checkpoint(args, &folder, terminal);
     let request = Model::fit(&experiment)
         .baseline(&baseline)
@@ -100,7 +105,7 @@ fn stopped(folder: &Path) -> Error {
     if !Checkpoint::exists(folder) {
         return Error::cancelled().hint("training had not begun: there is nothing to resume");
     }
-    let mut words: Vec<String> = std::env::args().skip(1).map(|word| poul::quoted_word(&word)).collect();
+    let mut words: Vec<String> = typed_words();
     if !words.iter().any(|word| word == "--resume") {
         words.push("--resume".to_owned());
     }
@@ -111,7 +116,7 @@ fn describe(model: &Model, args: &Fit, terminal: &Terminal) {
     let manifest = model.manifest();
     let rows = manifest.policy_rows.iter().sum();
     let run = manifest.policy_rows.iter().filter(|rows| **rows > 0).count();
-    let (out, data) = (args.out.display(), &args.data);
+    let (out, data) = (args.out.display(), args.data.display());
     terminal.say(format!(
         "{}: {} rows, {}; wrote {out}",
         manifest.learner,

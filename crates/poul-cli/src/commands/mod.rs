@@ -16,7 +16,9 @@ mod show;
 mod simulate;
 mod tune;
 
-use poul::{Error, Result};
+use std::path::Path;
+
+use poul::{Error, Progress, Result};
 
 use crate::args::{Args, Command, Common};
 use crate::progress::Terminal;
@@ -25,13 +27,20 @@ use crate::settings;
 /// Runs the command on the asked number of threads.
 pub(crate) fn run(args: Args) -> Result<()> {
     let Args { command, common } = args;
+    let terminal = Terminal::new(common.quiet);
     let threads = match common.threads {
         Some(0) => return Err(Error::usage("--threads must be at least 1")),
-        threads => threads.unwrap_or(0),
+        Some(asked) => {
+            let most = poul::most_threads();
+            if asked > most {
+                terminal.warn(&format!("{asked} threads are more than are of use here: {most} are started"));
+            }
+            asked.min(most)
+        }
+        None => 0,
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|error| Error::other(format!("cannot start threads: {error}")))?;
-    let terminal = Terminal::new(common.quiet);
     // Wrong in any command, even one that needs little memory.
     settings::budget(&common)?;
     let typed: Vec<String> =
@@ -58,6 +67,11 @@ fn dispatch(command: Command, typed: &[String], common: &Common, terminal: &Term
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args, terminal),
     }
+}
+
+/// The words of this command, quoted as a shell wants them.
+fn typed_words() -> Vec<String> {
+    std::env::args_os().skip(1).map(|word| poul::quoted_word(&word.to_string_lossy())).collect()
 }
 
 /// The command as typed, without the flags that do not matter to its result and without where results go.
@@ -100,35 +114,60 @@ pub(crate) enum JsonTarget {
     None,
     Stdout,
     File(poul::AtomicFile),
+    /// None, and another result goes to stdout: there is no summary.
+    Quiet,
+    /// A file, and another result goes to stdout.
+    QuietFile(poul::AtomicFile),
 }
 
 impl JsonTarget {
-    pub(crate) fn open(flag: Option<&str>) -> Result<Self> {
+    pub(crate) fn open(flag: Option<&Path>) -> Result<Self> {
         match flag {
             None => Ok(Self::None),
-            Some("-") => Ok(Self::Stdout),
+            Some(path) if poul::is_standard_output(path) => Ok(Self::Stdout),
             Some(path) => poul::AtomicFile::create(path).map(Self::File),
+        }
+    }
+
+    /// As [`open`](Self::open) where a command has other outputs too, any one of which may be standard output.
+    pub(crate) fn open_beside(flag: Option<&Path>, others: &[Option<&Path>]) -> Result<Self> {
+        let is_taken = |path: &Option<&Path>| path.is_some_and(poul::is_standard_output);
+        let n_taken = others.iter().filter(|path| is_taken(path)).count();
+        if n_taken + usize::from(is_taken(&flag)) > 1 {
+            return Err(Error::usage("two results cannot both go to standard output")
+                .hint("give all but one of them the name of a file"));
+        }
+        match (Self::open(flag)?, n_taken) {
+            (Self::None, 1) => Ok(Self::Quiet),
+            (Self::File(file), 1) => Ok(Self::QuietFile(file)),
+            (target, _) => Ok(target),
         }
     }
 
     /// Writes the JSON that was asked for, and the summary unless stdout is taken.
     pub(crate) fn write(self, value: &impl serde::Serialize, summary: impl FnOnce() -> String) -> Result<()> {
-        use std::io::Write;
         match self {
-            Self::None => {}
-            Self::Stdout => return print_json(value),
-            Self::File(mut file) => {
-                let written = file.write_all((to_json(value)? + "\n").as_bytes());
-                written.map_err(|error| Error::output(file.path(), error))?;
-                file.commit()?;
+            Self::None => print(summary()),
+            Self::Stdout => print_json(value),
+            Self::Quiet => Ok(()),
+            Self::File(file) => {
+                write_json(file, value)?;
+                print(summary())
             }
+            Self::QuietFile(file) => write_json(file, value),
         }
-        print(summary())
     }
 }
 
+fn write_json(mut file: poul::AtomicFile, value: &impl serde::Serialize) -> Result<()> {
+    use std::io::Write;
+    let written = file.write_all((to_json(value)? + "\n").as_bytes());
+    written.map_err(|error| Error::output(file.path(), error))?;
+    file.commit()
+}
+
 /// Names the data in an error about its columns, which knows only the schema.
-pub(crate) fn about_data(error: Error, data: &str) -> Error {
+pub(crate) fn about_data(error: Error, data: impl AsRef<Path>) -> Error {
     if error.kind() == poul::Kind::Input { error.file(data) } else { error }
 }
 

@@ -197,7 +197,7 @@ impl Truth {
 }
 
 fn open(folder: &Path, name: &str) -> Result<Source> {
-    Source::open(&folder.join(name).to_string_lossy())
+    Source::open_path(folder.join(name))
 }
 
 /// The metrics of a ranking, without intervals.

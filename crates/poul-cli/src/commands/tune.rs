@@ -21,14 +21,18 @@ pub(crate) fn run(args: &Tune, common: &Common, terminal: &Terminal) -> Result<(
     let named = args.learner.clone().or(file_learner(&data.learner)?.0);
     let learner = learner(named.as_deref().unwrap_or(DEFAULT_LEARNER))?;
     let (base, space) = search(args, &data, learner)?;
-    let json = JsonTarget::open(args.json.as_deref())?;
+    let json = JsonTarget::open_beside(args.json.as_deref(), &[Some(args.out.as_path())])?;
     let out = AtomicFile::create(&args.out)?;
+    let folder = match poul::is_standard_output(&args.out) {
+        true => Checkpoint::beside("poul-tune"),
+        false => Checkpoint::beside(&args.out),
+    };
+    let _lock = poul::OutputLock::hold(&folder)?;
     compare::tell_unused(&data, terminal);
     let encoder = data.encoder.clone().check()?;
-    let source = Source::open(&args.data)?;
+    let source = Source::open_path(&args.data)?;
     let strata_table = compare::strata_table(args.strata_table.as_ref(), &data)?;
     let experiment = check::experiment(&data, &source, terminal)?.strata_table(strata_table);
-    let folder = Checkpoint::beside(&args.out);
     compare::tell_checkpoint(&folder, args.resume, terminal);
     let resource = match args.resource {
         ResourceKind::Rows => Resource::Rows,
@@ -67,7 +71,7 @@ pub(crate) fn run(args: &Tune, common: &Common, terminal: &Terminal) -> Result<(
         terminal.warn(&error.to_string());
     }
     json.write(&tuning, || summary(&tuning))?;
-    let (file, table) = (args.out.display(), &args.data);
+    let (file, table) = (args.out.display(), args.data.display());
     terminal.say(format!("wrote {file}; next: poul fit {table} --config {file} --out model.poul"));
     Ok(())
 }

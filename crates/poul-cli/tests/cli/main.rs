@@ -21,6 +21,7 @@ mod model;
 mod nuisance;
 mod policy;
 mod real_data;
+mod reliability;
 mod report;
 mod resume;
 mod schema;

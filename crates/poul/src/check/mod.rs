@@ -7,6 +7,7 @@
 mod arms;
 mod balance;
 mod coverage;
+mod few_rows;
 mod findings;
 mod leak;
 mod outcome;
@@ -20,6 +21,7 @@ use serde::Serialize;
 pub use arms::{Arm, SampleRatio};
 pub use balance::{Imbalance, PermutationTest};
 pub use coverage::AtomCoverage;
+pub(crate) use few_rows::few_rows;
 pub use findings::{Finding, Level};
 pub use leak::Leak;
 pub use outcome::OutcomeSummary;

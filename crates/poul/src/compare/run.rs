@@ -200,7 +200,7 @@ impl Work<'_> {
         let finished =
             Finished { r_loss: r_loss.transpose()?.unwrap_or_default(), readings, assigned, notes };
         if let Some(checkpoint) = self.checkpoint {
-            checkpoint.put(&entry, &serde_json::to_vec(&finished).map_err(failed)?)?;
+            checkpoint.keep(&entry, &serde_json::to_vec(&finished).map_err(failed)?, self.progress);
         }
         Ok(finished)
     }

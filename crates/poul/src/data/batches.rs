@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{Schema, SchemaRef};
 
-use super::source::{Content, SourceFile, locate};
+use super::source::{Content, SourceFile, locate, places};
 use super::unify::widen;
 use super::{csv, ipc, parquet};
 use crate::{Error, Result};
@@ -45,9 +45,11 @@ impl Batches {
         columns: &[&str],
         batch_rows: usize,
     ) -> Result<Self> {
+        let places = places(schema);
         let field = |name: &&str| {
             let known = schema.fields().iter().map(|field| field.name().as_str());
-            schema.field_with_name(name).cloned().map_err(|_| Error::missing_column(name, known))
+            let place = places.get(name).ok_or_else(|| Error::missing_column(name, known))?;
+            Ok(schema.field(*place).clone())
         };
         let fields = columns.iter().map(field).collect::<Result<Vec<_>>>();
         let fields = fields.map_err(|error| match files.first() {
@@ -73,12 +75,14 @@ impl Batches {
                 Some(batches) => batches,
                 None => {
                     self.rows_in_file = 0;
-                    let opened = guarded(&file.path, || open(file, &self.schema, self.batch_rows))?;
-                    self.current.insert(opened)
+                    file.check_unchanged()?;
+                    let opened = guarded(&file.path, || open(file, &self.schema, self.batch_rows));
+                    self.current.insert(opened.map_err(|error| told(file, error))?)
                 }
             };
-            match guarded(&file.path, || batches.next().transpose())? {
+            match guarded(&file.path, || batches.next().transpose()).map_err(|error| told(file, error))? {
                 None => {
+                    file.check_unchanged()?;
                     self.current = None;
                     self.file_idx += 1;
                 }
@@ -111,6 +115,11 @@ impl Iterator for Batches {
         self.failed = matches!(next, Some(Err(_)));
         next
     }
+}
+
+/// What went wrong when a file was read: that it changed, if it did.
+fn told(file: &SourceFile, error: Error) -> Error {
+    file.check_unchanged().err().unwrap_or(error)
 }
 
 /// Runs code of a format's reader, whose panics on corrupt files become errors.
@@ -147,10 +156,13 @@ pub(crate) fn sliced(batch: RecordBatch, batch_rows: usize) -> impl Iterator<Ite
 
 /// The columns of `schema`, in its order and with its types.
 fn conform(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    let read = batch.schema();
+    let found = places(&read);
     let mut arrays = Vec::with_capacity(schema.fields().len());
     for field in schema.fields() {
-        let array = batch
-            .column_by_name(field.name())
+        let array = found
+            .get(field.name().as_str())
+            .map(|place| batch.column(*place))
             .ok_or_else(|| Error::input(format!("column `{}` went missing while reading", field.name())))?;
         arrays.push(
             widen(array, field.data_type())

@@ -9,18 +9,22 @@ use arrow_ipc::reader::{FileReader, StreamReader, read_footer_length};
 use arrow_schema::{ArrowError, Schema};
 
 use super::batches::{FileBatches, guarded, sliced};
-use super::source::{Content, SourceFile};
+use super::source::{Content, SourceFile, places};
+use super::state::FileState;
 use crate::{Error, Result};
 
 const MAGIC: &[u8; 6] = b"ARROW1";
 const TRAILER: usize = 10;
+/// A byte of LZ4 stands for at most 255 others, and frames take some of their own.
+const MOST_BY_LZ4: i64 = 255;
 
 /// Reads the schema of an IPC file or stream and the length of each of its batches.
 ///
 /// Every block is checked to lie within the file: the reader allocates what a block says it needs before it reads.
 pub(crate) fn open(path: &Path) -> Result<SourceFile> {
     let file = File::open(path).map_err(|error| Error::read(path, error))?;
-    let n_bytes = file.metadata().map_err(|error| Error::read(path, error))?.len();
+    let state = FileState::of(&file, path)?;
+    let n_bytes = state.n_bytes();
     let mut file = BufReader::new(file);
     guarded(path, || {
         let mut magic = [0; MAGIC.len()];
@@ -39,7 +43,7 @@ pub(crate) fn open(path: &Path) -> Result<SourceFile> {
         };
         let schema = schema.map_err(|error| unreadable(path, &error))?;
         let content = if is_file { Content::IpcFile } else { Content::IpcStream };
-        Ok(SourceFile { path: path.to_path_buf(), n_bytes, n_rows, schema, content })
+        Ok(SourceFile { path: path.to_path_buf(), n_bytes, state: Some(state), n_rows, schema, content })
     })
 }
 
@@ -59,8 +63,9 @@ pub(crate) fn stream_batches(source: &SourceFile, wanted: &Schema, batch_rows: u
 
 fn projection(source: &SourceFile, wanted: &Schema) -> Vec<usize> {
     // The reader gives columns in the order of the file, whatever the order asked for.
+    let places = places(&source.schema);
     let mut indices: Vec<usize> =
-        wanted.fields().iter().filter_map(|field| source.schema.index_of(field.name()).ok()).collect();
+        wanted.fields().iter().filter_map(|field| places.get(field.name().as_str()).copied()).collect();
     indices.sort_unstable();
     indices
 }
@@ -93,18 +98,17 @@ fn rows_of_file(file: &mut BufReader<File>, n_bytes: u64, path: &Path) -> Result
     let mut footer = vec![0; footer_len];
     read_exact(file, &mut footer, path)?;
     let footer = arrow_ipc::root_as_footer(&footer).map_err(|error| corrupt(path, &error.to_string()))?;
-    for block in footer.dictionaries().iter().flatten() {
-        check_block(block, n_bytes, path)?;
-    }
     let mut n_rows = 0;
-    for block in footer.recordBatches().iter().flatten() {
+    for block in footer.dictionaries().iter().flatten().chain(footer.recordBatches().iter().flatten()) {
         let (offset, length) = check_block(block, n_bytes, path)?;
         seek(file, offset, path)?;
         let mut message = vec![0; length];
         read_exact(file, &mut message, path)?;
         // A continuation mark and a length come first; older files have the length only.
         let prefix = if message.starts_with(&[0xff; 4]) { 8 } else { 4 };
-        n_rows += message_rows(message.get(prefix..).unwrap_or_default(), path)?;
+        let message = message.get(prefix..).unwrap_or_default();
+        n_rows += message_rows(message, path)?;
+        check_lengths(file, message, offset + length as u64, path)?;
     }
     Ok(n_rows)
 }
@@ -147,6 +151,7 @@ fn rows_of_stream(file: &mut BufReader<File>, n_bytes: u64, path: &Path) -> Resu
         let mut message = vec![0; length as usize];
         read_exact(file, &mut message, path)?;
         n_rows += message_rows(&message, path)?;
+        check_lengths(file, &message, at + length, path)?;
         let body = arrow_ipc::root_as_message(&message).map_or(-1, |message| message.bodyLength());
         let end = u64::try_from(body).ok().and_then(|body| (at + length).checked_add(body));
         at = end.filter(|end| *end <= n_bytes).ok_or_else(|| corrupt(path, "the stream is cut short"))?;
@@ -161,6 +166,32 @@ fn message_rows(message: &[u8], path: &Path) -> Result<u64> {
             u64::try_from(batch.length()).map_err(|_| corrupt(path, "a batch has a negative length"))
         }
     }
+}
+
+/// Checks what the compressed buffers of a batch say they hold, from its message and where its body begins: the reader allocates
+/// that much before it decompresses.
+fn check_lengths(file: &mut BufReader<File>, message: &[u8], body_at: u64, path: &Path) -> Result<()> {
+    let message = arrow_ipc::root_as_message(message).map_err(|error| corrupt(path, &error.to_string()))?;
+    let in_dictionary = message.header_as_dictionary_batch().and_then(|dictionary| dictionary.data());
+    let Some(batch) = message.header_as_record_batch().or(in_dictionary) else { return Ok(()) };
+    let Some(compression) = batch.compression() else { return Ok(()) };
+    // zstd is read as it comes: it has no limit, and needs none.
+    if compression.codec() != arrow_ipc::CompressionType::LZ4_FRAME {
+        return Ok(());
+    }
+    for buffer in batch.buffers().iter().flatten().filter(|buffer| buffer.length() > 0) {
+        let at = u64::try_from(buffer.offset()).ok().and_then(|offset| body_at.checked_add(offset));
+        let at = at.ok_or_else(|| corrupt(path, "a buffer lies outside the file"))?;
+        seek(file, at, path)?;
+        let mut length = [0; 8];
+        read_exact(file, &mut length, path)?;
+        let length = i64::from_le_bytes(length);
+        // -1 says that it was not worth compressing.
+        if length < -1 || length > MOST_BY_LZ4.saturating_mul(buffer.length()) {
+            return Err(corrupt(path, "a buffer says that it holds more than it can"));
+        }
+    }
+    Ok(())
 }
 
 fn seek(file: &mut BufReader<File>, at: u64, path: &Path) -> Result<()> {
@@ -216,5 +247,39 @@ mod tests {
         std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
         let error = Source::open(file.to_str().unwrap()).err().unwrap();
         assert!(error.to_string().contains("a.arrow: cannot be read as Arrow IPC"), "{error}");
+    }
+
+    #[test]
+    fn a_compressed_buffer_that_says_it_is_huge_is_refused_before_it_is_read() {
+        use arrow_ipc::CompressionType;
+        use arrow_ipc::writer::IpcWriteOptions;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.arrow");
+        let batch = batch(vec![7; 1000]);
+        let options =
+            IpcWriteOptions::default().try_with_compression(Some(CompressionType::LZ4_FRAME)).unwrap();
+        let file = File::create(&path).unwrap();
+        let mut writer = FileWriter::try_new_with_options(file, &batch.schema(), options.clone()).unwrap();
+        writer.write(&batch).unwrap();
+        writer.finish().unwrap();
+        let stream = folder.path().join("b.arrow");
+        let file = File::create(&stream).unwrap();
+        let mut writer = StreamWriter::try_new_with_options(file, &batch.schema(), options).unwrap();
+        writer.write(&batch).unwrap();
+        writer.finish().unwrap();
+        for path in [path, stream] {
+            let path = path.to_str().unwrap();
+            assert_eq!(Source::open(path).unwrap().n_rows(), Some(1000));
+            let bytes = std::fs::read(path).unwrap();
+            let length = 4_000_i64.to_le_bytes();
+            let at = bytes.windows(8).position(|window| window == length).unwrap();
+            for byte in 3..8 {
+                let mut huge = bytes.clone();
+                huge[at + byte] = 0x7f;
+                std::fs::write(path, huge).unwrap();
+                let error = Source::open(path).err().unwrap().to_string();
+                assert!(error.contains("more than it can"), "{error}");
+            }
+        }
     }
 }

@@ -34,8 +34,11 @@ const EXTENSIONS: &str = ".parquet, .csv, .csv.gz, .arrow, .feather or .ipc";
 const GZIP: &[u8] = &[0x1f, 0x8b];
 
 /// Finds the files that `location` means.
-pub(crate) fn find(location: &str) -> Result<Listing> {
-    let path = Path::new(location);
+pub(crate) fn find(location: impl AsRef<Path>) -> Result<Listing> {
+    let location = location.as_ref();
+    let path = location;
+    // A name that is not UTF-8 is a name as it is: patterns are text.
+    let pattern = location.to_str().unwrap_or_default();
     let mut paths = Vec::new();
     if path.is_dir() {
         walk(path, &mut paths)?;
@@ -43,8 +46,8 @@ pub(crate) fn find(location: &str) -> Result<Listing> {
             let error = Error::input("the folder has no data files").file(path);
             return Err(error.hint(format!("data files end in {EXTENSIONS}")));
         }
-    } else if !path.exists() && location.contains(['*', '?', '[']) {
-        expand(location, &mut paths)?;
+    } else if !path.exists() && pattern.contains(['*', '?', '[']) {
+        expand(pattern, &mut paths)?;
     } else {
         paths.push(path.to_path_buf());
     }
@@ -136,7 +139,7 @@ fn nearby(pattern: &str) -> String {
 }
 
 fn format_by_name(path: &Path) -> Option<Format> {
-    let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+    let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
     let ends = |suffixes: &[&str]| suffixes.iter().any(|suffix| name.ends_with(suffix));
     if ends(&[".parquet", ".pq"]) {
         Some(Format::Parquet)

@@ -24,6 +24,7 @@ mod reader_check;
 mod roles;
 mod scratch;
 mod source;
+mod state;
 mod table;
 mod unify;
 mod values;
@@ -42,6 +43,7 @@ pub use matrix::{Matrix, MatrixBuilder};
 pub(crate) use moment::is_moment;
 pub use raw_column::{MISSING, RawCells, RawColumn};
 pub use reader::{Batch, RowReader};
+pub(crate) use reader_check::LARGEST;
 pub use roles::{
     Columns, Design, ExposureColumn, ExposureRole, ExposureScale, Feature, Need, Prediction, Propensity,
     Roles,

@@ -11,13 +11,14 @@ use parquet::arrow::arrow_reader::{
 };
 
 use super::batches::{FileBatches, guarded};
-use super::source::{Content, SourceFile};
+use super::source::{Content, SourceFile, places};
+use super::state::FileState;
 use crate::{Error, Result};
 
 /// Reads the footer of a Parquet file.
 pub(crate) fn open(path: &Path) -> Result<SourceFile> {
     let file = File::open(path).map_err(|error| Error::read(path, error))?;
-    let n_bytes = file.metadata().map_err(|error| Error::read(path, error))?.len();
+    let state = FileState::of(&file, path)?;
     let metadata = guarded(path, || {
         ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
             .map_err(|error| corrupt(path, &error.to_string()))
@@ -26,7 +27,8 @@ pub(crate) fn open(path: &Path) -> Result<SourceFile> {
         .map_err(|_| corrupt(path, "the number of rows is negative"))?;
     Ok(SourceFile {
         path: path.to_path_buf(),
-        n_bytes,
+        n_bytes: state.n_bytes(),
+        state: Some(state),
         n_rows,
         schema: Arc::clone(metadata.schema()),
         content: Content::Parquet(metadata),
@@ -42,7 +44,8 @@ pub(crate) fn batches(
 ) -> Result<FileBatches> {
     let path = source.path.clone();
     let file = File::open(&path).map_err(|error| Error::read(&path, error))?;
-    let roots = wanted.fields().iter().filter_map(|field| metadata.schema().index_of(field.name()).ok());
+    let places = places(metadata.schema());
+    let roots = wanted.fields().iter().filter_map(|field| places.get(field.name().as_str()).copied());
     let mask = ProjectionMask::roots(metadata.parquet_schema(), roots);
     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone())
         .with_projection(mask)

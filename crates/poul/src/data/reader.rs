@@ -11,7 +11,7 @@ use super::labels::Labels;
 use super::prefetch::Prefetch;
 use super::reader_check::{OutcomeCheck, Place, all_weights_zero, nothing_left};
 use super::roles::Columns;
-use super::source::Source;
+use super::source::{Source, places};
 use super::values::numbers;
 use crate::{Error, Result};
 
@@ -186,8 +186,10 @@ impl RowReader {
         let first_in_source = located.first_row;
         let row_in_file = |kept: usize| rows[kept] - first_in_source + located.first_row_in_file;
         let place = Place { path: &path, row_in_file: &row_in_file };
+        let schema = batch.schema();
+        let places = places(&schema);
         let column = |name: &str| {
-            let found = batch.column_by_name(name).cloned();
+            let found = places.get(name).map(|place| batch.column(*place).clone());
             found.ok_or_else(|| Error::other(format!("column `{name}` was not read")))
         };
         let number_column = |name: &str| {
@@ -237,7 +239,12 @@ impl RowReader {
             place.check_exposure(&part.column, &values)?;
             exposure.push(values.into_iter().map(|value| value as f32).collect());
         }
-        let features = columns.features.iter().map(|feature| column(&feature.name)).collect::<Result<_>>()?;
+        let features =
+            columns.features.iter().map(|feature| column(&feature.name)).collect::<Result<Vec<_>>>()?;
+        let checked = columns.features.par_iter().zip(&features);
+        let found = checked.map(|(feature, cells)| place.check_feature(&feature.name, cells));
+        // The first column that is wrong, whichever thread found its own first.
+        found.collect::<Vec<_>>().into_iter().collect::<Result<()>>()?;
         let populations =
             columns.populations.iter().map(|filter| filter.mask(batch)).collect::<Result<_>>()?;
         let effects = columns.effects.iter().map(|name| number_column(name)).collect::<Result<_>>()?;

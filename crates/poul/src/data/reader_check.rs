@@ -2,15 +2,29 @@
 
 use std::path::{Path, PathBuf};
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type};
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
+
 use super::filter::Filter;
 use super::source::locate;
+use super::values::numbers;
 use crate::{Error, Result};
+
+/// Squares of numbers up to this one, and of their ratios, fit into single precision or into sums of double precision; effects
+/// are in single precision.
+pub(crate) const LARGEST: f64 = 1e30;
+
+fn is_usable(value: f64) -> bool {
+    value.abs() <= LARGEST
+}
 
 /// Where the rows of a batch stand.
 pub(crate) struct Place<'a> {
     pub(crate) path: &'a Path,
     /// The number in its file of a row of the batch, from 0.
-    pub(crate) row_in_file: &'a dyn Fn(usize) -> u64,
+    pub(crate) row_in_file: &'a (dyn Fn(usize) -> u64 + Sync),
 }
 
 impl Place<'_> {
@@ -25,15 +39,20 @@ impl Place<'_> {
     }
 
     pub(crate) fn check_weights(&self, column: &str, weights: &[f64]) -> Result<()> {
-        match weights.iter().position(|weight| !(*weight >= 0.0 && weight.is_finite())) {
+        match weights.iter().position(|weight| !(*weight >= 0.0 && *weight <= LARGEST)) {
             None => Ok(()),
             Some(row) => {
                 let what = match weights[row] {
                     weight if weight.is_nan() => "the weight is null or NaN".to_owned(),
                     weight if weight.is_infinite() => "the weight is infinite".to_owned(),
+                    weight if weight > 0.0 => {
+                        format!("the weight is {weight:e}, too large to calculate with")
+                    }
                     weight => format!("the weight is negative: {weight}"),
                 };
-                Err(self.error(what, column, row).hint("weights are finite and not below 0"))
+                Err(self
+                    .error(what, column, row)
+                    .hint("weights are numbers from 0 on; only their ratios matter"))
             }
         }
     }
@@ -69,20 +88,61 @@ impl Place<'_> {
         }
     }
 
+    /// Features may be missing or infinite, which counts as missing, but not so large that their squares overflow.
+    pub(crate) fn check_feature(&self, column: &str, cells: &ArrayRef) -> Result<()> {
+        let is_large = |value: f64| value.is_finite() && !is_usable(value);
+        let valid = |row: usize| cells.is_valid(row);
+        let found = match cells.data_type() {
+            DataType::Float32 => {
+                let values = cells.as_primitive::<Float32Type>().values();
+                let large = |(row, value): (usize, &f32)| is_large(f64::from(*value)) && valid(row);
+                values
+                    .iter()
+                    .enumerate()
+                    .find(|pair| large(*pair))
+                    .map(|(row, value)| (row, f64::from(*value)))
+            }
+            DataType::Float64 => {
+                let values = cells.as_primitive::<Float64Type>().values();
+                let large = |(row, value): (usize, &f64)| is_large(*value) && valid(row);
+                values.iter().enumerate().find(|pair| large(*pair)).map(|(row, value)| (row, *value))
+            }
+            DataType::Decimal128(..) | DataType::Decimal256(..) => {
+                let values = numbers(cells).unwrap_or_default();
+                values.iter().position(|value| is_large(*value)).map(|row| (row, values[row]))
+            }
+            // Whole numbers of 64 bits are smaller.
+            _ => None,
+        };
+        let Some((row, value)) = found else { return Ok(()) };
+        let what = format!("the feature is {value:e}, too large to calculate with");
+        Err(self.error(what, column, row).hint(format!(
+            "if it stands for a missing value, leave the cell empty; or leave the column out: ‹exclude={column}›"
+        )))
+    }
+
     pub(crate) fn check_finite(&self, role: &str, column: &str, values: &[f64]) -> Result<()> {
-        match values.iter().position(|value| !value.is_finite()) {
+        match values.iter().position(|value| !is_usable(*value)) {
             None => Ok(()),
-            Some(row) => Err(self.not_finite(role, column, row, values[row])),
+            Some(row) => Err(self.not_usable(role, column, row, values[row])),
         }
     }
 
-    fn not_finite(&self, role: &str, column: &str, row: usize, value: f64) -> Error {
+    fn not_usable(&self, role: &str, column: &str, row: usize, value: f64) -> Error {
         if value.is_nan() {
             return self.error(format!("the {role} is null or NaN"), column, row).hint(leave_out(column));
         }
         let name = quoted(column);
-        let hint = format!("leave such rows out: ‹population={name} > -1e300 and {name} < 1e300›");
-        self.error(format!("the {role} is infinite"), column, row).hint(hint)
+        let leave_out = format!("‹population={name} > -1e30 and {name} < 1e30›");
+        if value.is_infinite() {
+            let hint = format!("leave such rows out: {leave_out}");
+            return self.error(format!("the {role} is infinite"), column, row).hint(hint);
+        }
+        let what = format!("the {role} is {value:e}, too large to calculate with");
+        let hint = format!(
+            "write it in larger units; if it stands for a missing value, leave such rows out: {leave_out}"
+        );
+        self.error(what, column, row).hint(hint)
     }
 }
 
@@ -100,9 +160,9 @@ impl OutcomeCheck {
 
     pub(crate) fn check(&mut self, values: &[f64], place: &Place<'_>) -> Result<()> {
         if self.first_gap.is_none()
-            && let Some(row) = values.iter().position(|value| !value.is_finite())
+            && let Some(row) = values.iter().position(|value| !is_usable(*value))
         {
-            self.first_gap = Some(place.not_finite("outcome", &self.name, row, values[row]));
+            self.first_gap = Some(place.not_usable("outcome", &self.name, row, values[row]));
         }
         self.any_value |= values.iter().any(|value| !value.is_nan());
         match self.first_gap.take_if(|_| self.any_value) {

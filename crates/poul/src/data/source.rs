@@ -1,15 +1,17 @@
 //! A table in files: one file, a folder or a glob of Parquet, CSV or Arrow IPC, streamed in batches.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::RecordBatch;
-use arrow_schema::{DataType, SchemaRef};
+use arrow_schema::{DataType, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 
 use super::batches::Batches;
 use super::fingerprint::Digest;
 use super::listing::{self, Format};
+use super::state::FileState;
 use super::unify::unify;
 use super::{csv, ipc, parquet as parquet_file};
 use crate::{Error, Kind, Result};
@@ -24,7 +26,7 @@ pub struct Source {
     schema: SchemaRef,
     n_rows: u64,
     /// As it was named; nothing for a table in memory.
-    location: Option<Arc<str>>,
+    location: Option<Arc<Path>>,
     /// What the content was when it was first asked for.
     fingerprint: Arc<OnceLock<String>>,
 }
@@ -34,6 +36,8 @@ pub struct Source {
 pub(crate) struct SourceFile {
     pub(crate) path: PathBuf,
     pub(crate) n_bytes: u64,
+    /// As it was when it was opened; none for a table in memory.
+    pub(crate) state: Option<FileState>,
     pub(crate) n_rows: u64,
     /// The columns as the file has them; types may differ from the source's, which are the widest of all files.
     pub(crate) schema: SchemaRef,
@@ -55,6 +59,12 @@ impl Source {
     /// All files must be of one format and have the same columns, in any order. Integer and float types that differ
     /// between files are widened to 64-bit floats; any other difference is an error that names file and column.
     pub fn open(location: &str) -> Result<Self> {
+        Self::open_path(location)
+    }
+
+    /// As [`open`](Self::open), for a name that need not be text, as file names on Unix need not.
+    pub fn open_path(location: impl AsRef<Path>) -> Result<Self> {
+        let location = location.as_ref();
         let listing = listing::find(location)?;
         let files = match listing.format {
             Format::Parquet => {
@@ -75,7 +85,14 @@ impl Source {
         let n_rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
         let n_bytes = batches.iter().map(|batch| batch.get_array_memory_size() as u64).sum();
         let content = Content::Memory(batches);
-        Self::from_files(vec![SourceFile { path: PathBuf::new(), n_bytes, n_rows, schema, content }])
+        Self::from_files(vec![SourceFile {
+            path: PathBuf::new(),
+            n_bytes,
+            state: None,
+            n_rows,
+            schema,
+            content,
+        }])
     }
 
     fn from_files(files: Vec<SourceFile>) -> Result<Self> {
@@ -120,7 +137,9 @@ impl Source {
             DataType::Boolean | DataType::Null => 1,
             data_type => data_type.primitive_width().unwrap_or(20),
         };
-        let fields = columns.iter().filter_map(|name| self.schema.field_with_name(name).ok());
+        let places = places(&self.schema);
+        let fields =
+            columns.iter().filter_map(|name| places.get(name).map(|place| self.schema.field(*place)));
         fields.map(|field| bytes(field.data_type())).sum()
     }
 
@@ -184,6 +203,7 @@ impl Source {
             digest.text(&field.data_type().to_string());
         }
         for file in self.files.iter() {
+            file.check_unchanged()?;
             digest.number(file.n_rows);
             match &file.content {
                 Content::Memory(batches) => digest.batches(batches),
@@ -192,6 +212,19 @@ impl Source {
         }
         Ok(digest.hex())
     }
+}
+
+impl SourceFile {
+    /// An error if somebody wrote to the file, cut it or put another in its place since it was opened.
+    pub(crate) fn check_unchanged(&self) -> Result<()> {
+        self.state.as_ref().map_or(Ok(()), |state| state.check(&self.path))
+    }
+}
+
+/// Where each column stands: looking names up one by one takes time that grows with the square of their number.
+pub(crate) fn places(schema: &Schema) -> BTreeMap<&str, usize> {
+    // Of columns with one name the first is meant, as in a search.
+    schema.fields().iter().enumerate().rev().map(|(place, field)| (field.name().as_str(), place)).collect()
 }
 
 /// Names `path` in `error`, unless the table is in memory.

@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, Float64Array, StringArray, new_null_array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::ColumnKind;
-use super::source::{SourceFile, locate};
+use super::source::{SourceFile, locate, places};
 use super::values::{Texts, dictionary_keys, numbers};
 use crate::{Error, Result};
 use arrow_array::cast::AsArray;
@@ -36,7 +36,8 @@ pub(crate) fn unify(files: &[SourceFile]) -> Result<SchemaRef> {
                 locate(error, &file.path).hint("all files of a table have the same types")
             })?;
         }
-        if let Some(name) = index.keys().find(|name| file.schema.field_with_name(name).is_err()) {
+        let own = places(&file.schema);
+        if let Some(name) = index.keys().find(|name| !own.contains_key(*name)) {
             let what = format!("column `{name}` is missing, which `{}` has", first.path.display());
             return Err(
                 locate(Error::input(what), &file.path).hint("all files of a table have the same columns")

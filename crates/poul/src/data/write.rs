@@ -125,6 +125,28 @@ mod tests {
     }
 
     #[test]
+    fn text_in_csv_is_no_formula_and_numbers_stay_numbers() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.csv");
+        let text = ["=HYPERLINK(1)", "+cmd", "-2+3", "@sum", "\tx", "-5", "+1e3", "a=b", "-"];
+        let labels: DictionaryArray<Int32Type> = text.iter().copied().collect();
+        let table = batch(vec![
+            ("=id", Arc::new(StringArray::from(text.to_vec()))),
+            ("label", Arc::new(labels)),
+            ("x", Arc::new(Float64Array::from(vec![-1.0; text.len()]))),
+        ]);
+        write(&path, &[table]);
+        let written = std::fs::read_to_string(&path).unwrap();
+        let first: Vec<&str> = written.lines().map(|line| line.split(',').next().unwrap()).collect();
+        let guarded = ["'=HYPERLINK(1)", "'+cmd", "'-2+3", "'@sum", "'\tx", "-5", "+1e3", "a=b", "-"];
+        assert_eq!(first[0], "'=id");
+        assert_eq!(first[1..], guarded);
+        assert!(
+            written.lines().skip(1).zip(guarded).all(|(line, cell)| line == format!("{cell},{cell},-1.0"))
+        );
+    }
+
+    #[test]
     fn parquet_round_trips_over_row_groups() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.parquet");

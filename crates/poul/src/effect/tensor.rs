@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use crate::net::Layout;
 use crate::{Error, Result};
 
 /// Numbers under a name, in a shape.
@@ -46,6 +47,24 @@ impl Tensors {
             Some(value) => Err(damaged(format!("holds {value}"))),
             None => Ok(values),
         }
+    }
+
+    /// Takes out the weights of a network, whose matrices have the names that `name` gives them. All are found before anything is
+    /// allocated: a file may promise more than there is memory for.
+    pub(crate) fn take_weights(
+        &mut self,
+        layout: &Layout,
+        name: impl Fn(&str) -> String,
+    ) -> Result<Vec<f32>> {
+        let segments = layout.segments().iter();
+        let found =
+            segments.map(|segment| self.take(&name(&segment.name), &[segment.n_rows, segment.n_cols]));
+        let found = found.collect::<Result<Vec<_>>>()?;
+        let mut weights = vec![0.0; layout.n_values()];
+        for (segment, values) in layout.segments().iter().zip(found) {
+            weights[segment.range()].copy_from_slice(&values);
+        }
+        Ok(weights)
     }
 
     /// Takes out all tensors whose names begin so, which they lose.

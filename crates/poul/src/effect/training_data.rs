@@ -233,16 +233,23 @@ impl<'a> TrainingData<'a> {
 
     fn check_outcome(&self, outcome: &OutcomeColumn<'_>) -> Result<()> {
         let place = || format!("outcome `{}`", outcome.name);
-        if let Some(row) = outcome.values.iter().position(|value| !value.is_finite()) {
-            let what = format!("is {}", outcome.values[row]);
+        let is_usable = |value: &f64| value.abs() <= crate::data::LARGEST;
+        if let Some(row) = outcome.values.iter().position(|value| !is_usable(value)) {
+            let what = format!("is {:e}", outcome.values[row]);
             return Err(Error::input(what).at(place()).at(self.place(row)));
         }
         let counted = |row: &usize| self.weight.is_none_or(|weight| weight[*row] > 0.0);
         let mut values = (0..outcome.values.len()).filter(counted).map(|row| outcome.values[row]);
         let first = values.next().unwrap_or(0.0);
-        if values.all(|value| value == first) {
+        let range = values.fold(0.0, |range: f64, value| range.max((value - first).abs()));
+        if range == 0.0 {
             let error = Error::input(format!("is {first} in every row")).at(place());
             return Err(error.hint("an outcome that does not vary has no effects; name another"));
+        }
+        if range < 1.0 / crate::data::LARGEST {
+            let what =
+                format!("no two rows differ by more than {:e}, too little to calculate with", 2.0 * range);
+            return Err(Error::input(what).at(place()).hint("write it in smaller units"));
         }
         Ok(())
     }
@@ -393,6 +400,10 @@ mod tests {
             data.outcomes[0].values = &[2.0, 2.0, 5.0];
             data.weight = Some(&[1.0, 1.0, 0.0]);
         };
+        let small = "outcome `y`: no two rows differ by more than 1e-299, too little to calculate with";
+        assert_eq!(message(|data| data.outcomes[0].values = &[5e-300, 0.0, 5e-300]), small);
+        let large = message(|data| data.outcomes[0].values = &[1.0, 1e31, 0.0]);
+        assert!(large.starts_with("outcome `y`: row") && large.ends_with("is 1e31"), "{large}");
         assert_eq!(message(constant), "outcome `y`: is 2 in every row");
         let given = |a: &'static [f32], b: &'static [f32]| {
             let columns = [(0, "p_a", a), (1, "p_b", b)];

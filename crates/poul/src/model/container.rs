@@ -24,6 +24,10 @@ const BLOCK_VALUES: usize = 1 << 16;
 /// Writes a model file.
 pub(super) fn write(path: &Path, manifest: &Manifest, tensors: &[Tensor<'_>]) -> Result<()> {
     let header = header(manifest, tensors).map_err(|error| error.file(path))?;
+    if crate::output::is_standard_output(path) {
+        let error = Error::usage("a model is a file: it cannot be written to standard output").file(path);
+        return Err(error.hint("give it a name, such as model.poul"));
+    }
     let mut file = AtomicFile::create(path)?;
     write_all(&mut file, &header, tensors).map_err(|error| Error::output(path, error))?;
     file.commit()
@@ -57,8 +61,8 @@ fn write_all(out: &mut impl Write, header: &[u8], tensors: &[Tensor<'_>]) -> std
 fn header(manifest: &Manifest, tensors: &[Tensor<'_>]) -> Result<Vec<u8>> {
     let failed = |what: String| Error::other(format!("cannot store the model: {what}"));
     for tensor in tensors {
-        let n_values: usize = tensor.shape.iter().product();
-        if n_values != tensor.values.len() {
+        let n_values = tensor.shape.iter().try_fold(1_usize, |n, side| n.checked_mul(*side));
+        if n_values != Some(tensor.values.len()) {
             let (name, found) = (&tensor.name, tensor.values.len());
             return Err(failed(format!("tensor `{name}` of shape {:?} has {found} values", tensor.shape)));
         }
@@ -108,7 +112,11 @@ fn parse_container(bytes: &[u8]) -> Result<(String, Tensors)> {
         }
         let number = |bytes: &[u8; 4]| f32::from_le_bytes(*bytes);
         let (numbers, _) = view.data().as_chunks::<4>();
-        tensors.insert(name, view.shape().to_vec(), numbers.iter().map(number).collect());
+        let values: Vec<f32> = numbers.iter().map(number).collect();
+        if values.iter().any(|value| !value.is_finite()) {
+            return Err(damaged("it holds what is no number").at(format!("tensor `{name}`")));
+        }
+        tensors.insert(name, view.shape().to_vec(), values);
     }
     Ok((manifest.clone(), tensors))
 }

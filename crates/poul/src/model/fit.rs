@@ -6,7 +6,7 @@ use super::Model;
 use super::baseline::Baseline;
 use super::manifest::{DataRecord, DataUse, FORMAT, Manifest, OutcomeRecord};
 use super::warm_start;
-use crate::check::screen;
+use crate::check::{self, screen};
 use crate::data::{Budget, Dataset, Source, ValidEncoderParams};
 use crate::effect::{ExposedRows, Settings, TrainingData, ValidTrainingData};
 use crate::experiment::Experiment;
@@ -152,7 +152,10 @@ fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
     let control = control.map_err(|error| error.at("‹control›"))?;
     let strata_table = experiment.designed_strata(&policies)?;
     let baseline_columns = Baseline::columns(request)?;
-    let mut checkpoint = checkpoint(request, &settings)?;
+    // Taken before the first row is read, and compared when the last was: the record is of what was trained on.
+    let fingerprint = source.fingerprint()?;
+    let baseline_prints = request.baseline.iter().map(Source::fingerprint).collect::<Result<Vec<_>>>()?;
+    let mut checkpoint = checkpoint(request, &settings, &fingerprint, &baseline_prints)?;
     let (dataset, encoder) = match start {
         None => Dataset::read_and_fit(source, &columns, &request.encoder, &request.budget, progress)?,
         Some(saved) => {
@@ -188,6 +191,7 @@ fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
     data.stratum_table = strata_table.as_ref();
     data.start = start.map(Model::effects);
     let data = data.check()?;
+    notes.extend(check::few_rows(&policies, data.policy_rows()));
     let seed = Seed::new(request.seed);
     let trained = match &checkpoint {
         None => (learner.train)(&data, &settings, seed, progress)?,
@@ -213,7 +217,14 @@ fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
         roles: experiment.roles().clone(),
         settings,
         seed: request.seed,
-        data: earlier.chain(records(request, data.n_rows(), &baseline)?).collect(),
+        data: earlier
+            .chain(records(
+                request,
+                data.n_rows(),
+                &baseline,
+                [fingerprint].into_iter().chain(baseline_prints),
+            ))
+            .collect(),
         command: request.command.clone(),
         notes: encoder
             .notes()
@@ -233,16 +244,20 @@ fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
 }
 
 /// The checkpoint that is asked for, with everything that decides the model by name.
-fn checkpoint(request: &FitRequest<'_>, settings: &Settings) -> Result<Option<Checkpoint>> {
+fn checkpoint(
+    request: &FitRequest<'_>,
+    settings: &Settings,
+    data: &str,
+    baseline: &[String],
+) -> Result<Option<Checkpoint>> {
     let Some(plan) = request.checkpoint else { return Ok(None) };
     let experiment = request.experiment;
     let failed = |error| Error::other(format!("cannot describe the fit: {error}")).source(error);
     let policies = serde_json::to_vec(experiment.policies()).map_err(failed)?;
     let of = |value: serde_json::Result<serde_json::Value>| value.map_err(failed);
-    let baseline = request.baseline.iter().map(Source::fingerprint).collect::<Result<Vec<_>>>()?;
     let work = serde_json::json!({
         "poul": env!("CARGO_PKG_VERSION"),
-        "data": experiment.fingerprint()?,
+        "data": data,
         "baseline_data": baseline,
         "strata_table": experiment.strata_source().map(Source::fingerprint).transpose()?,
         "learner": request.learner,
@@ -280,14 +295,24 @@ fn outcomes(data: &ValidTrainingData<'_>) -> Vec<OutcomeRecord> {
 }
 
 /// The experiment first, then the baseline tables.
-fn records(request: &FitRequest<'_>, n_rows: usize, baseline: &[Baseline]) -> Result<Vec<DataRecord>> {
-    let record = |source: &Source, n_rows: usize, used_for: DataUse| {
-        let (files, rows, fingerprint) = (file_names(source), n_rows as u64, source.fingerprint()?);
-        Ok(DataRecord { files, rows, fingerprint, used_for })
-    };
+fn records(
+    request: &FitRequest<'_>,
+    n_rows: usize,
+    baseline: &[Baseline],
+    fingerprints: impl Iterator<Item = String>,
+) -> Vec<DataRecord> {
     let tables = request.baseline.iter().zip(baseline);
-    let tables = tables.map(|(source, part)| record(source, part.n_rows(), DataUse::Baseline));
-    std::iter::once(record(request.experiment.source(), n_rows, DataUse::Experiment)).chain(tables).collect()
+    let tables = tables.map(|(source, part)| (source, part.n_rows(), DataUse::Baseline));
+    std::iter::once((request.experiment.source(), n_rows, DataUse::Experiment))
+        .chain(tables)
+        .zip(fingerprints)
+        .map(|((source, n_rows, used_for), fingerprint)| DataRecord {
+            files: file_names(source),
+            rows: n_rows as u64,
+            fingerprint,
+            used_for,
+        })
+        .collect()
 }
 
 /// Names without folders: where a file lay does not matter to the model.

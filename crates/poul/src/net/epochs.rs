@@ -129,7 +129,7 @@ fn run_epochs(
         Some(best) => Trained { weights: best.weights, history: at.history, best: best.epoch },
         None => Trained { weights: averaged(trainer), history: at.history, best: last },
     };
-    run.finish(&trained)?;
+    run.finish(&trained);
     Ok(trained)
 }
 

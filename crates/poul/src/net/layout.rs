@@ -10,6 +10,8 @@ use crate::{Error, Result, Rng, Seed};
 
 /// Matrices start at multiples of this many values, so that loops over them start on a cache line.
 const ALIGNMENT: usize = 16;
+/// Beyond this many weights their bytes cannot be counted.
+const MOST_VALUES: usize = isize::MAX as usize / 16;
 
 /// How a matrix of weights starts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -172,8 +174,12 @@ impl LayoutBuilder {
         }
     }
 
-    /// The layout, if names are unique and no matrix is empty.
+    /// The layout, if names are unique, no matrix is empty and all fit into an address space.
     pub fn finish(self) -> Result<Layout> {
+        if self.n_values > MOST_VALUES {
+            return Err(Error::usage("a network of these sizes does not fit into any memory")
+                .hint("give smaller widths, or fewer features"));
+        }
         let mut names = BTreeSet::new();
         for Segment { name, n_rows, n_cols, group, .. } in &self.segments {
             if !names.insert(name) {
@@ -198,7 +204,9 @@ impl LayoutBuilder {
         decays: bool,
     ) -> Weight {
         let offset = self.n_values;
-        self.n_values = (offset + n_rows * n_cols).next_multiple_of(ALIGNMENT);
+        // What is too large stays too large, and `finish` refuses it.
+        let end = offset.saturating_add(n_rows.saturating_mul(n_cols));
+        self.n_values = end.checked_next_multiple_of(ALIGNMENT).unwrap_or(usize::MAX);
         self.segments.push(Segment { name, n_rows, n_cols, group, decays, start, offset });
         Weight(self.segments.len() - 1)
     }

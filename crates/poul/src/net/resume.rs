@@ -7,7 +7,7 @@ use super::checkpoint::{Reader, fingerprint};
 use super::epochs::{Epoch, Trained};
 use super::schedule::Schedule;
 use super::trainer::Trainer;
-use crate::checkpoint::hash;
+use crate::checkpoint::{NOT_KEPT, hash};
 use crate::{Checkpoint, Error, Progress, Result, Seed};
 
 /// Where training stands, besides the state of the trainer.
@@ -132,15 +132,18 @@ impl<'c> Run<'c> {
         checkpoint.put(&self.entry("state"), &bytes)
     }
 
-    /// Writes down what came out; the state is no longer needed.
-    pub(super) fn finish(&self, trained: &Trained) -> Result<()> {
-        let Some(checkpoint) = self.checkpoint else { return Ok(()) };
+    /// Writes down what came out; the state is no longer needed. What cannot be written is told and has to be trained again
+    /// after a stop: that is no reason to lose what was trained.
+    pub(super) fn finish(&self, trained: &Trained) {
+        let Some(checkpoint) = self.checkpoint else { return };
         let mut bytes = self.fingerprint.to_le_bytes().to_vec();
         write_history(&mut bytes, &trained.history);
         bytes.extend((trained.best as u64).to_le_bytes());
         write_weights(&mut bytes, &trained.weights);
-        checkpoint.put(&self.entry("done"), &bytes)?;
-        checkpoint.delete(&self.entry("state"))
+        let kept = checkpoint.put(&self.entry("done"), &bytes);
+        if let Err(error) = kept.and_then(|()| checkpoint.delete(&self.entry("state"))) {
+            self.progress.warn(&format!("{error}; the work goes on, and {NOT_KEPT}"));
+        }
     }
 
     /// The loss is not finite: the best state so far is what the run may go on from, or its start where there is none.

@@ -219,7 +219,7 @@ impl Work<'_> {
             }
         };
         if let Some(checkpoint) = self.checkpoint {
-            checkpoint.put(&entry, &serde_json::to_vec(&judged).map_err(failed)?)?;
+            checkpoint.keep(&entry, &serde_json::to_vec(&judged).map_err(failed)?, self.progress);
         }
         Ok(judged)
     }

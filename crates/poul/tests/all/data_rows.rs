@@ -363,3 +363,60 @@ fn a_file_that_changes_under_the_reader_is_told() {
         Dataset::read_and_fit(&source, &columns, &params, &Budget::default(), &meddler).err().unwrap();
     assert!(error.to_string().contains("changed while they were read"), "{error}");
 }
+
+#[test]
+fn a_table_that_is_replaced_overwritten_cut_or_deleted_while_it_is_read_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = |first: usize| {
+        let row = |row: usize| format!("{},{row},{}\n", ["c", "t"][row % 2], row * 3 % 7);
+        "policy,y,x\n".to_owned() + &(first..first + 5000).map(row).collect::<String>()
+    };
+    let path = folder.path().join("a.csv");
+    let overwritten = |path: &Path| std::fs::write(path, text(1)).unwrap();
+    let replaced = |path: &Path| {
+        let other = path.with_extension("new");
+        std::fs::write(&other, text(0)).unwrap();
+        std::fs::rename(other, path).unwrap();
+    };
+    let cut = |path: &Path| {
+        let file = std::fs::File::options().write(true).open(path).unwrap();
+        file.set_len(1000).unwrap();
+    };
+    let longer = |path: &Path| std::fs::write(path, text(0) + "c,1,1\n").unwrap();
+    let deleted = |path: &Path| std::fs::remove_file(path).unwrap();
+    let changes: [&dyn Fn(&Path); 5] = [&overwritten, &replaced, &cut, &longer, &deleted];
+    for (change, n_before) in
+        changes.iter().enumerate().flat_map(|(place, change)| [0, 1].map(|n| ((place, change), n)))
+    {
+        let (place, change) = change;
+        std::fs::write(&path, text(0)).unwrap();
+        let source = Source::open(path.to_str().unwrap()).unwrap();
+        let mut batches = source.batches(&["y", "x"], 1000).unwrap();
+        // Before the first batch, and between two.
+        (0..n_before).for_each(|_| drop(batches.next().unwrap().unwrap()));
+        // Times of files are as coarse as a tick of the system.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        change(&path);
+        let error = batches.find_map(Result::err);
+        let said = error.unwrap_or_else(|| panic!("change {place} after {n_before} batches")).to_string();
+        let wanted = if place == 4 { "cannot read" } else { "the data changed while they were read" };
+        assert!(said.contains(wanted) && said.contains("a.csv"), "{place} {n_before}: {said}");
+        assert!(source.fingerprint().is_err());
+    }
+}
+
+#[test]
+fn wide_tables_are_opened_in_time_that_grows_with_their_width() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("wide.csv");
+    let width = 100_000;
+    let line = |of: &dyn Fn(usize) -> String| (0..width).map(of).collect::<Vec<_>>().join(",");
+    let names = line(&|column| format!("a_column_with_a_long_name_{column}"));
+    std::fs::write(&path, format!("{names}\n{}\n", line(&|column| (column % 7).to_string()))).unwrap();
+    let start = std::time::Instant::now();
+    let source = Source::open(path.to_str().unwrap()).unwrap();
+    let batch = source.batches(&source.column_names(), 10).unwrap().next().unwrap().unwrap();
+    assert_eq!((batch.num_columns(), batch.num_rows()), (width, 1));
+    // The square of the width is minutes in a build for tests.
+    assert!(start.elapsed() < std::time::Duration::from_secs(20), "{:?}", start.elapsed());
+}

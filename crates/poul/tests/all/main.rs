@@ -37,6 +37,7 @@ mod nuisance_boosted;
 mod nuisance_outcome;
 mod nuisance_propensity;
 mod nuisance_strata;
+mod numbers_contract;
 mod policy_errors;
 mod policy_files;
 mod policy_properties;

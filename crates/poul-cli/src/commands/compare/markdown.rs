@@ -10,24 +10,24 @@ pub(super) fn tables(comparison: &Comparison) -> String {
     let layout = Layout::new(comparison);
     let mut text = format!(
         "Effects against `{}`; {} test rows; intervals at {:.0} % in brackets; the best of each column is bold.\n",
-        comparison.against,
+        comparison.against.replace(['`', '\n', '<'], " "),
         comparison.test_rows,
         100.0 * comparison.level
     );
     for outcome in &layout.outcomes {
-        text += &format!("\n### {outcome}\n\n");
+        text += &format!("\n### {}\n\n", escaped(outcome));
         text += &table(&layout, outcome, &layout.selected(), false);
     }
     if layout.has_details() {
         let all: Vec<&LearnerResult> = comparison.learners.iter().collect();
         for outcome in &layout.outcomes {
-            text += &format!("\n### {outcome}, by training schedule\n\n");
+            text += &format!("\n### {}, by training schedule\n\n", escaped(outcome));
             text += &table(&layout, outcome, &all, true);
         }
     }
     text += &assigned(comparison);
     for failure in &comparison.failures {
-        text += &format!("\n{} failed: {}\n", failure.label, escaped(&failure.error));
+        text += &format!("\n{} failed: {}\n", escaped(&failure.label), escaped(&failure.error));
     }
     text
 }
@@ -79,7 +79,7 @@ fn table(layout: &Layout<'_>, outcome: &str, rows: &[&LearnerResult], detailed: 
     let rule = |index: usize| if index == 0 { "---" } else { "---:" }.to_owned();
     text += &line(&(0..heading.len()).map(rule).collect::<Vec<_>>());
     for row in rows {
-        let mut cells = vec![row.learner.clone()];
+        let mut cells = vec![escaped(&row.learner)];
         if detailed {
             cells.push(row.schedule.map_or_else(|| "–".to_owned(), |schedule| schedule.to_string()));
         }
@@ -106,6 +106,28 @@ fn line(cells: &[String]) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
+/// Text that is neither markup, nor a link, nor the end of a cell: names come from whoever made the table.
 fn escaped(text: &str) -> String {
-    text.replace('|', "\\|").replace('\n', " ")
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '&' => escaped += "&amp;",
+            '|' | '[' | ']' | '`' | '\\' => escaped.extend(['\\', character]),
+            '\n' | '\r' => escaped.push(' '),
+            _ => escaped.push(character),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn names_are_not_markup() {
+        let name = "<img src=x onerror=alert(1)> [a](javascript:b) `c` | d\ne";
+        let escaped = super::escaped(name);
+        assert_eq!(escaped, "&lt;img src=x onerror=alert(1)&gt; \\[a\\](javascript:b) \\`c\\` \\| d e");
+    }
 }

@@ -1,5 +1,7 @@
 //! `poul evaluate --allocation FILE`: what an allocation is worth on rows of an experiment.
 
+use std::path::Path;
+
 use poul::data::Source;
 use poul::decide::users::{WorthRequest, value_allocation};
 use poul::evaluate::run::fitted_roles;
@@ -12,7 +14,7 @@ use crate::commands::{JsonTarget, effect};
 use crate::progress::Terminal;
 use crate::settings::{DataSettings, budget};
 
-pub(super) fn run(args: &Evaluate, allocation: &str, common: &Common, terminal: &Terminal) -> Result<()> {
+pub(super) fn run(args: &Evaluate, allocation: &Path, common: &Common, terminal: &Terminal) -> Result<()> {
     if !args.effects.is_empty() || args.report.is_some() || args.cost_curve.is_some() || !args.by.is_empty() {
         return Err(Error::usage(
             "--allocation is valued alone: --effects, --report, --cost-curve and --by do not go with it",
@@ -25,7 +27,7 @@ pub(super) fn run(args: &Evaluate, allocation: &str, common: &Common, terminal: 
         _ => return Err(Error::usage("where are the rows?").hint("give the data after the flags")),
     };
     let json = JsonTarget::open(args.json.as_deref())?;
-    let (allocation, source) = (Source::open(allocation)?, Source::open(data)?);
+    let (allocation, source) = (Source::open_path(allocation)?, Source::open_path(data)?);
     let defaults = model.as_ref().map(|model| fitted_roles(model, &source, terminal)).unwrap_or_default();
     let settings = DataSettings::load_over(defaults, &args.roles, &args.policy_files)?;
     let policies = model.as_ref().map(|model| effect::policies(model, &args.policy_files)).transpose()?;

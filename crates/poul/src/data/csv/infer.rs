@@ -1,5 +1,6 @@
 //! The types of CSV columns, found in one pass over the whole file.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -7,14 +8,15 @@ use std::path::Path;
 use arrow_schema::DataType;
 use csv::ByteRecord;
 
-use super::{boolean, failed, is_null, not_utf8, reader};
+use super::{boolean, is_null, not_utf8, reader};
+use crate::data::state::FileState;
 use crate::{Error, Result};
 
 /// What one pass over a file finds.
 pub(super) struct Inferred {
     pub(super) columns: Vec<(String, CellTypes)>,
     pub(super) n_rows: u64,
-    pub(super) n_bytes: u64,
+    pub(super) state: FileState,
     pub(super) gzip: bool,
 }
 
@@ -84,18 +86,18 @@ impl CellTypes {
 pub(super) fn infer(path: &Path) -> Result<Inferred> {
     let mut magic = [0; 2];
     let mut file = File::open(path).map_err(|error| Error::read(path, error))?;
-    let n_bytes = file.metadata().map_err(|error| Error::read(path, error))?.len();
+    let state = FileState::of(&file, path)?;
     let gzip = file.read_exact(&mut magic).is_ok() && magic == [0x1f, 0x8b];
     if !gzip && path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz")) {
         let error = Error::input("is not compressed with gzip, although its name says so").file(path);
         return Err(error.hint("drop the `.gz` from its name, or compress it"));
     }
     let mut reader = reader(path, gzip)?;
-    let names = names(path, reader.byte_headers().map_err(|error| failed(path, error))?)?;
+    let names = names(path, reader.header(path)?)?;
     let mut types = vec![CellTypes::default(); names.len()];
     let mut record = ByteRecord::new();
     let mut n_rows = 0;
-    while reader.read_byte_record(&mut record).map_err(|error| failed(path, error))? {
+    while reader.read(&mut record, path)? {
         n_rows += 1;
         // One check for all cells; a character split over two cells is found when the cells are read.
         if std::str::from_utf8(record.as_slice()).is_err() {
@@ -109,7 +111,7 @@ pub(super) fn infer(path: &Path) -> Result<Inferred> {
             }
         }
     }
-    Ok(Inferred { columns: names.into_iter().zip(types).collect(), n_rows, n_bytes, gzip })
+    Ok(Inferred { columns: names.into_iter().zip(types).collect(), n_rows, state, gzip })
 }
 
 fn names(path: &Path, header: &ByteRecord) -> Result<Vec<String>> {
@@ -119,6 +121,7 @@ fn names(path: &Path, header: &ByteRecord) -> Result<Vec<String>> {
             .hint("the first line names the columns"));
     }
     let mut names: Vec<String> = Vec::with_capacity(header.len());
+    let mut seen = BTreeSet::new();
     for (idx, name) in header.iter().enumerate() {
         let Ok(name) = std::str::from_utf8(name) else {
             let error = Error::input(format!("the name of column {} is not UTF-8", idx + 1));
@@ -128,7 +131,7 @@ fn names(path: &Path, header: &ByteRecord) -> Result<Vec<String>> {
             let error = Error::input(format!("column {} has no name", idx + 1)).file(path).at("line 1");
             return Err(error.hint("name it, or drop it; pandas leaves its index out with `index=False`"));
         }
-        if names.iter().any(|other| other == name) {
+        if !seen.insert(name) {
             let error = Error::input(format!("two columns are called `{name}`")).file(path).at("line 1");
             let no_header = CellTypes::of(name.as_bytes()) != CellTypes::TEXT;
             return Err(error.hint(match no_header {

@@ -3,11 +3,14 @@
 mod infer;
 mod read;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use ::csv::ByteRecord;
 use arrow_schema::{Field, Schema};
 use flate2::read::MultiGzDecoder;
 
@@ -22,20 +25,25 @@ use crate::{Error, Result};
 /// does not depend on how rows are split into files.
 pub(crate) fn open(paths: &[PathBuf]) -> Result<Vec<SourceFile>> {
     let inferred = paths.iter().map(|path| infer::infer(path)).collect::<Result<Vec<_>>>()?;
-    let types_of = |name: &str| {
-        let cells = inferred.iter().flat_map(|file| file.columns.iter().filter(|column| column.0 == name));
-        cells.fold(CellTypes::default(), |types, column| types.with(column.1)).data_type()
-    };
+    let mut types: BTreeMap<&str, CellTypes> = BTreeMap::new();
+    for (name, cells) in inferred.iter().flat_map(|file| &file.columns) {
+        let known = types.entry(name).or_default();
+        *known = known.with(*cells);
+    }
     if inferred.iter().all(|file| file.n_rows == 0) {
         let error = Error::input("there are no rows below the header").file(&paths[0]);
         return Err(error.hint("the first line is read as column names"));
     }
     let files = paths.iter().zip(&inferred).map(|(path, file)| {
-        let fields: Vec<Field> =
-            file.columns.iter().map(|(name, _)| Field::new(name, types_of(name), true)).collect();
+        let fields: Vec<Field> = file
+            .columns
+            .iter()
+            .map(|(name, _)| Field::new(name, types[name.as_str()].data_type(), true))
+            .collect();
         SourceFile {
             path: path.clone(),
-            n_bytes: file.n_bytes,
+            n_bytes: file.state.n_bytes(),
+            state: Some(file.state.clone()),
             n_rows: file.n_rows,
             schema: Arc::new(Schema::new(fields)),
             content: Content::Csv { gzip: file.gzip },
@@ -57,15 +65,67 @@ fn boolean(cell: &[u8]) -> Option<bool> {
     }
 }
 
-type CsvReader = ::csv::Reader<Box<dyn Read + Send>>;
+/// Bytes that a row may have: a file whose quote never closes, or that unpacks to one endless cell, is not held in memory.
+const MOST_ROW_BYTES: u64 = 64 << 20;
+
+/// Rows of a file, none of them longer than a row can be.
+struct CsvReader {
+    reader: ::csv::Reader<Limited>,
+    since_row: Arc<AtomicU64>,
+}
+
+impl CsvReader {
+    fn header(&mut self, path: &Path) -> Result<&ByteRecord> {
+        self.reader.byte_headers().map_err(|error| failed(path, error, 1))
+    }
+
+    /// The next row; false after the last.
+    fn read(&mut self, record: &mut ByteRecord, path: &Path) -> Result<bool> {
+        self.since_row.store(0, Ordering::Relaxed);
+        let line = self.reader.position().line();
+        self.reader.read_byte_record(record).map_err(|error| failed(path, error, line))
+    }
+}
+
+/// Bytes of a file, as long as rows end.
+struct Limited {
+    bytes: Box<dyn Read + Send>,
+    since_row: Arc<AtomicU64>,
+}
+
+impl Read for Limited {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.bytes.read(buffer)?;
+        if self.since_row.fetch_add(n as u64, Ordering::Relaxed) > MOST_ROW_BYTES {
+            return Err(std::io::Error::other(TooLong));
+        }
+        Ok(n)
+    }
+}
+
+/// A row that is longer than a row can be.
+#[derive(Debug)]
+struct TooLong;
+
+impl std::fmt::Display for TooLong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the row that begins here is longer than {} MiB", MOST_ROW_BYTES >> 20)
+    }
+}
+
+impl std::error::Error for TooLong {}
 
 fn reader(path: &Path, gzip: bool) -> Result<CsvReader> {
     let file = File::open(path).map_err(|error| Error::read(path, error))?;
     let bytes: Box<dyn Read + Send> = if gzip { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
-    Ok(::csv::ReaderBuilder::new().buffer_capacity(1 << 18).from_reader(bytes))
+    let since_row = Arc::new(AtomicU64::new(0));
+    let bytes = Limited { bytes, since_row: Arc::clone(&since_row) };
+    let reader = ::csv::ReaderBuilder::new().buffer_capacity(1 << 18).from_reader(bytes);
+    Ok(CsvReader { reader, since_row })
 }
 
-fn failed(path: &Path, error: ::csv::Error) -> Error {
+/// What is wrong with the row that begins at a line.
+fn failed(path: &Path, error: ::csv::Error, first_line: u64) -> Error {
     let line = error.position().map(::csv::Position::line);
     let placed = |error: Error| match line {
         Some(line) => error.at(format!("line {line}")),
@@ -74,6 +134,10 @@ fn failed(path: &Path, error: ::csv::Error) -> Error {
     match error.into_kind() {
         ::csv::ErrorKind::Io(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Error::read(path, error)
+        }
+        ::csv::ErrorKind::Io(error) if error.get_ref().is_some_and(|inner| inner.is::<TooLong>()) => {
+            let error = Error::input(TooLong.to_string()).file(path).at(format!("line {first_line}"));
+            error.hint("a quote that is opened there may never be closed")
         }
         ::csv::ErrorKind::Io(error) => {
             let what = format!("cannot read: {error}");

@@ -8,10 +8,13 @@ use arrow_array::{ArrayRef, NullArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use csv::ByteRecord;
 
-use super::{CsvReader, boolean, failed, is_null, not_utf8, reader};
+use super::{CsvReader, boolean, is_null, not_utf8, reader};
 use crate::data::batches::FileBatches;
-use crate::data::source::SourceFile;
+use crate::data::source::{SourceFile, places};
 use crate::{Error, Result};
+
+/// Bytes of text after which a batch ends however few rows it has: text is guessed to be short.
+const MOST_TEXT: usize = 256 << 20;
 
 /// The columns that `wanted` names, parsed in batches.
 pub(crate) fn batches(
@@ -21,11 +24,12 @@ pub(crate) fn batches(
     batch_rows: usize,
 ) -> Result<FileBatches> {
     let mut reader = reader(&source.path, gzip)?;
-    let header = reader.byte_headers().map_err(|error| failed(&source.path, error))?;
+    let header = reader.header(&source.path)?;
     if header.iter().ne(source.schema.fields().iter().map(|field| field.name().as_bytes())) {
         return Err(Error::input("the header changed while reading").file(&source.path));
     }
-    let columns = wanted.fields().iter().filter_map(|field| source.schema.index_of(field.name()).ok());
+    let places = places(&source.schema);
+    let columns = wanted.fields().iter().filter_map(|field| places.get(field.name().as_str()).copied());
     let columns: Vec<usize> = columns.collect();
     let fields: Vec<Field> = columns.iter().map(|idx| source.schema.field(*idx).clone()).collect();
     Ok(Box::new(CsvBatches {
@@ -59,13 +63,15 @@ impl CsvBatches {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let mut cells: Vec<Cells> =
             self.schema.fields().iter().map(|field| Cells::new(field.data_type(), self.batch_rows)).collect();
-        let mut n_rows = 0;
+        let (mut n_rows, mut n_text) = (0, 0);
         while n_rows < self.batch_rows
-            && self.reader.read_byte_record(&mut self.record).map_err(|error| failed(&self.path, error))?
+            && n_text < MOST_TEXT
+            && self.reader.read(&mut self.record, &self.path)?
         {
             for (cells, column) in cells.iter_mut().zip(&self.columns) {
                 // Rows are as long as the header: the reader checks.
                 let cell = self.record.get(*column).unwrap_or_default();
+                n_text += if matches!(cells, Cells::Text(_)) { cell.len() } else { 0 };
                 if cells.push(cell).is_none() {
                     return Err(self.bad_cell(*column));
                 }

@@ -25,7 +25,7 @@ pub use self::unseen::Unseen;
 use super::ColumnKind;
 use super::reader::RowReader;
 use super::roles::{Columns, Feature};
-use super::source::Source;
+use super::source::{Source, places};
 use crate::{Error, Progress, Result};
 
 /// Turns features into rows of numbers of about unit size.
@@ -143,8 +143,9 @@ impl Encoder {
 
     /// Checks that a table has every feature with the kind seen in fitting. Other columns do not matter.
     pub fn check_schema(&self, schema: &Schema) -> Result<()> {
+        let places = places(schema);
         for feature in self.features() {
-            let Ok(field) = schema.field_with_name(&feature.name) else {
+            let Some(field) = places.get(feature.name.as_str()).map(|place| schema.field(*place)) else {
                 let known = schema.fields().iter().map(|field| field.name().as_str());
                 return Err(Error::missing_column(&feature.name, known).at("feature"));
             };

@@ -1,5 +1,6 @@
 //! A CSV file, and the text form of each type of column.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ impl CsvFile {
     /// Starts a file.
     pub(super) fn create(path: &Path, schema: &Schema) -> Result<Self> {
         let mut writer = csv::Writer::from_writer(AtomicFile::create(path)?);
-        let names = schema.fields().iter().map(|field| field.name());
+        let names = schema.fields().iter().map(|field| guarded(field.name()).into_owned());
         writer.write_record(names).map_err(|error| csv_error(path, error))?;
         Ok(Self { path: path.to_path_buf(), writer })
     }
@@ -132,6 +133,18 @@ fn printer(array: &dyn Array) -> Option<Printer<'_>> {
     })
 }
 
+/// Text that a spreadsheet would run as a formula, with an apostrophe before it, as spreadsheets mark text; numbers stay what
+/// they are. Whoever opens a result did not write the names and identifiers in it.
+fn guarded(text: &str) -> Cow<'_, str> {
+    let begins_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let is_number = || text.parse::<f64>().is_ok();
+    // A lone sign computes nothing.
+    match begins_formula && text.len() > 1 && !is_number() {
+        true => Cow::Owned(format!("'{text}")),
+        false => Cow::Borrowed(text),
+    }
+}
+
 fn print_valid<'a>(
     array: &'a dyn Array,
     print: impl Fn(usize, &mut String) -> std::fmt::Result + 'a,
@@ -148,5 +161,5 @@ fn print_text<'a>(
     array: &'a dyn Array,
     values: impl arrow_array::ArrayAccessor<Item = &'a str> + 'a,
 ) -> Printer<'a> {
-    print_valid(array, move |row, text| text.write_str(values.value(row)))
+    print_valid(array, move |row, text| text.write_str(&guarded(values.value(row))))
 }

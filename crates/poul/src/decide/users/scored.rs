@@ -109,9 +109,9 @@ pub(super) fn find_columns(
         })?;
         columns.features.push(Feature { name: group.to_owned(), kind });
     }
-    let filters = expressions.iter().map(|text| {
-        Filter::parse(text, source.schema()).map_err(|error| error.at(format!("‹eligible› `{text}`")))
-    });
+    let filters = expressions
+        .iter()
+        .map(|text| Filter::parse(text, source.schema()).map_err(|error| error.within("‹eligible›")));
     columns.populations = filters.collect::<Result<_>>()?;
     Ok(columns)
 }

@@ -149,12 +149,7 @@ impl Poul {
         (poul.manifest.geometry, poul.manifest.gains) = (geometry, gains);
         poul.manifest.nuisances = nuisances;
         for member in 0..params.model.members {
-            let mut weights = vec![0.0; poul.layout.n_values()];
-            for segment in poul.layout.segments() {
-                let name = tensor_name(member, &segment.name);
-                let values = tensors.take(&name, &[segment.n_rows, segment.n_cols])?;
-                weights[segment.range()].copy_from_slice(&values);
-            }
+            let weights = tensors.take_weights(&poul.layout, |segment| tensor_name(member, segment))?;
             poul.weights.push(weights);
         }
         let n_outcomes = poul.manifest.outcomes.len();
@@ -174,7 +169,26 @@ impl Poul {
             poul.reference = Some(reference.ok_or_else(damaged)?);
         }
         poul.manifest.exposure = poul.reference.as_ref().map(Reference::manifest);
+        if !poul.has_sound_gains() {
+            return Err(damaged("the deciles of gains are not of the model".to_owned()));
+        }
         Ok(poul)
+    }
+
+    /// Whether gains are of every outcome and member, along every axis, in as many parts each; older models have none.
+    fn has_sound_gains(&self) -> bool {
+        let gains = &self.manifest.gains;
+        let n_parts = gains.first().map_or(0, |own| own.mean.len());
+        let n_axes = gains.first().map_or(0, |own| own.scales.len());
+        let is_sound = |own: &GainDeciles| {
+            let all = own.scales.iter().chain(&own.mean).chain(&own.most);
+            own.scales.len() == n_axes
+                && own.mean.len() == n_parts
+                && own.most.len() == n_parts
+                && all.into_iter().all(|value| value.is_finite())
+        };
+        let n_expected = self.manifest.outcomes.len() * self.weights.len();
+        gains.is_empty() || (gains.len() == n_expected && n_axes > 0 && gains.iter().all(is_sound))
     }
 
     /// Remembers which nuisance models were chosen.

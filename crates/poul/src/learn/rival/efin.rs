@@ -91,7 +91,7 @@ impl Surface for Efin {
             let widths: Vec<usize> = [n_in].iter().chain(&model.hidden).chain(&[n_out]).copied().collect();
             Mlp::new(layout, name, &widths, Activation::Elu, Init::Uniform, group).dropout(model.dropout)
         };
-        let control_net = net("control", n_features * dim, 1);
+        let control_net = net("control", n_features.saturating_mul(dim), 1);
         // The uplift and the logit of the constraint.
         let uplift_net = net("uplift", dim, 2);
         Self {

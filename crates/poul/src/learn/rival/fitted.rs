@@ -55,13 +55,8 @@ pub(super) fn load<S: Surface + 'static>(
     for outcome in 0..manifest.outcomes.len() {
         let mut members = Vec::new();
         for member in 0..S::members(&manifest.model) {
-            let mut values = vec![0.0; layout.n_values()];
-            for segment in layout.segments() {
-                let name = tensor_name::<S>(outcome, member, &segment.name);
-                let found = tensors.take(&name, &[segment.n_rows, segment.n_cols])?;
-                values[segment.range()].copy_from_slice(&found);
-            }
-            members.push(values);
+            members
+                .push(tensors.take_weights(&layout, |segment| tensor_name::<S>(outcome, member, segment))?);
         }
         weights.push(members);
     }

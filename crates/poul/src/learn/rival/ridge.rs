@@ -116,7 +116,7 @@ pub fn load(manifest: &serde_json::Value, tensors: &mut Tensors) -> Result<Box<d
     if manifest.scales.len() != manifest.outcomes.len() || !manifest.space.is_consistent() {
         return Err(damaged("the parts of the model contradict each other".to_owned()));
     }
-    let shape = [manifest.n_features + 1, manifest.space.atoms.len()];
+    let shape = [manifest.n_features.saturating_add(1), manifest.space.atoms.len()];
     let coefficients = (0..manifest.outcomes.len())
         .map(|outcome| tensors.take(&tensor_name(outcome), &shape))
         .collect::<Result<_>>()?;

@@ -81,6 +81,7 @@ impl Treatments {
         n_arms > 1
             && self.arms.is_sorted()
             && self.arm_rows.len() == n_arms
+            && self.arm_rows.iter().try_fold(0_u64, |all, rows| all.checked_add(*rows)).is_some()
             && self.control < n_arms
             && (self.doses.is_empty() || self.doses.len() == n_arms)
             && self.space.is_consistent()

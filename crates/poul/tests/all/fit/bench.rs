@@ -27,17 +27,22 @@ pub(crate) struct Listener {
     pub(crate) n_steps: AtomicU64,
     /// Names and lengths of the stages.
     pub(crate) stages: Mutex<Vec<(String, Option<u64>)>>,
+    pub(crate) warnings: Mutex<Vec<String>>,
 }
 
 impl Listener {
     pub(crate) fn new(stop: Stop) -> Self {
-        Self { stop, n_steps: AtomicU64::new(0), stages: Mutex::new(Vec::new()) }
+        Self { stop, n_steps: AtomicU64::new(0), stages: Mutex::default(), warnings: Mutex::default() }
     }
 }
 
 impl Progress for Listener {
     fn start(&self, stage: &str, _unit: &str, total: Option<u64>) {
         self.stages.lock().unwrap().push((stage.to_owned(), total));
+    }
+
+    fn warn(&self, message: &str) {
+        self.warnings.lock().unwrap().push(message.to_owned());
     }
 
     fn advance(&self, _n: u64) {
@@ -62,6 +67,7 @@ pub(crate) struct Bench {
     pub(crate) policies: Vec<[&'static str; 3]>,
     pub(crate) warm_start: Option<Model>,
     pub(crate) budget: Budget,
+    pub(crate) steps_between: u64,
     /// How many rows are `core`.
     pub(crate) n_core: u64,
 }
@@ -95,6 +101,7 @@ impl Bench {
             policies: vec![["control", "no", "no"], ["t1", "yes", "no"], ["t2", "yes", "yes"]],
             warm_start: None,
             budget: Budget::default(),
+            steps_between: 7,
             n_core,
         }
     }
@@ -124,7 +131,11 @@ impl Bench {
             .settings(&self.settings)
             .budget(self.budget.clone())
             .seed(self.seed)
-            .checkpoint(Some(CheckpointPlan { folder: &self.partial(), resume, steps_between: Some(7) }))
+            .checkpoint(Some(CheckpointPlan {
+                folder: &self.partial(),
+                resume,
+                steps_between: Some(self.steps_between),
+            }))
             .warm_start(self.warm_start.as_ref())
             .run(progress)
     }

@@ -184,3 +184,34 @@ fn another_amount_of_memory_is_refused_where_it_decides_what_is_shuffled() {
     assert!(error.to_string().ends_with("a fit that held other rows in memory"), "{error}");
     assert!(error.hint_text().unwrap().contains(&format!("memory = {}", 1_u64 << 30)), "{error:?}");
 }
+
+#[test]
+fn a_disk_that_takes_nothing_more_costs_the_checkpoint_and_not_the_work() {
+    let mut bench = Bench::small();
+    let whole = bytes_of(&bench.fit(false, &poul::Silent).unwrap());
+    poul::Checkpoint::remove(bench.partial()).unwrap();
+    // A file where the folder should be: nothing can be written below. With so many steps between two writes the first is that of
+    // a network that is finished.
+    std::fs::write(bench.partial(), "in the way").unwrap();
+    for steps_between in [7, 1_000_000] {
+        bench.steps_between = steps_between;
+        let listener = Listener::new(Stop::Never);
+        assert!(bytes_of(&bench.fit(false, &listener).unwrap()) == whole);
+        let warnings = listener.warnings.into_inner().unwrap();
+        let wanted =
+            if steps_between == 7 { "goes on without a checkpoint" } else { "this part is done again" };
+        assert!(warnings.iter().any(|text| text.contains(wanted)), "{warnings:?}");
+    }
+    assert_eq!(std::fs::read(bench.partial()).unwrap(), b"in the way");
+}
+
+#[test]
+fn a_forest_that_is_stopped_gives_the_same_bytes() {
+    let mut bench = Bench::new(json!({ "model": { "trees": 8 } }));
+    bench.learner = "causal-forest";
+    let listener = Listener::new(Stop::Never);
+    let whole = bytes_of(&bench.fit(false, &listener).unwrap());
+    let n_steps = listener.n_steps.into_inner();
+    assert!(bench.stopped(false, Stop::Die(n_steps * 2 / 3)).is_none());
+    assert!(bytes_of(&bench.fit(true, &poul::Silent).unwrap()) == whole);
+}
