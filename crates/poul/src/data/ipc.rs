@@ -16,6 +16,8 @@ const MAGIC: &[u8; 6] = b"ARROW1";
 const TRAILER: usize = 10;
 /// A byte of LZ4 stands for at most 255 others, and frames take some of their own.
 const MOST_BY_LZ4: i64 = 255;
+/// A block of zstd takes at least four bytes and stands for at most 128 KiB.
+const MOST_BY_ZSTD: i64 = 1 << 15;
 
 /// Reads the schema of an IPC file or stream and the length of each of its batches.
 ///
@@ -172,10 +174,8 @@ fn check_lengths(file: &mut BufReader<File>, message: &[u8], body_at: u64, path:
     let in_dictionary = message.header_as_dictionary_batch().and_then(|dictionary| dictionary.data());
     let Some(batch) = message.header_as_record_batch().or(in_dictionary) else { return Ok(()) };
     let Some(compression) = batch.compression() else { return Ok(()) };
-    // zstd is read as it comes: it has no limit, and needs none.
-    if compression.codec() != arrow_ipc::CompressionType::LZ4_FRAME {
-        return Ok(());
-    }
+    let most =
+        if compression.codec() == arrow_ipc::CompressionType::LZ4_FRAME { MOST_BY_LZ4 } else { MOST_BY_ZSTD };
     for buffer in batch.buffers().iter().flatten().filter(|buffer| buffer.length() > 0) {
         let at = u64::try_from(buffer.offset()).ok().and_then(|offset| body_at.checked_add(offset));
         let at = at.ok_or_else(|| corrupt(path, "a buffer lies outside the file"))?;
@@ -184,7 +184,7 @@ fn check_lengths(file: &mut BufReader<File>, message: &[u8], body_at: u64, path:
         read_exact(file, &mut length, path)?;
         let length = i64::from_le_bytes(length);
         // -1 says that it was not worth compressing.
-        if length < -1 || length > MOST_BY_LZ4.saturating_mul(buffer.length()) {
+        if length < -1 || length > most.saturating_mul(buffer.length()) {
             return Err(corrupt(path, "a buffer says that it holds more than it can"));
         }
     }
@@ -253,7 +253,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.arrow");
         let batch = batch(vec![7; 1000]);
-        let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::LZ4_FRAME)).unwrap();
+        let options =
+            IpcWriteOptions::default().try_with_compression(Some(CompressionType::LZ4_FRAME)).unwrap();
         let file = File::create(&path).unwrap();
         let mut writer = FileWriter::try_new_with_options(file, &batch.schema(), options.clone()).unwrap();
         writer.write(&batch).unwrap();
@@ -277,5 +278,27 @@ mod tests {
                 assert!(error.contains("more than it can"), "{error}");
             }
         }
+    }
+
+    #[test]
+    fn zstd_that_says_it_is_huge_is_refused_too() {
+        use arrow_ipc::CompressionType;
+        use arrow_ipc::writer::IpcWriteOptions;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.arrow");
+        let batch = batch(vec![7; 1000]);
+        let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::ZSTD)).unwrap();
+        let file = File::create(&path).unwrap();
+        let mut writer = FileWriter::try_new_with_options(file, &batch.schema(), options).unwrap();
+        writer.write(&batch).unwrap();
+        writer.finish().unwrap();
+        assert_eq!(Source::open(path.to_str().unwrap()).unwrap().n_rows(), Some(1000));
+        let mut bytes = std::fs::read(&path).unwrap();
+        let length = 4_000_i64.to_le_bytes();
+        let at = bytes.windows(8).position(|window| window == length).unwrap();
+        bytes[at + 7] = 0x04;
+        std::fs::write(&path, bytes).unwrap();
+        let error = Source::open(path.to_str().unwrap()).err().unwrap().to_string();
+        assert!(error.contains("more than it can"), "{error}");
     }
 }
