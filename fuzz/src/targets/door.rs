@@ -25,7 +25,7 @@ use crate::random::Random;
 /// Learners that fit a small table in milliseconds; the first ones are drawn most.
 const LEARNERS: [&str; 8] =
     ["ridge", "constant", "ridge", "uplift-forest", "causal-forest", "s-learner", "random", "dr-learner"];
-const DRAWS: usize = 8;
+const DRAWS: usize = 20;
 
 pub(crate) fn open(_: &Path) -> Result<Box<dyn Target>, String> {
     Ok(Box::new(Door))
