@@ -57,22 +57,22 @@ pub(crate) const LONG_POLICIES: &str = "policy,context,action,probability\ncontr
 /// A configuration with something in every table.
 pub(crate) const CONFIG: &str = r#"[data]
 policies = "policies.toml"
-outcome = ["y", "cost"]
-auxiliary = []
+outcome = ["y"]
+auxiliary = ["cost"]
 treatment = "policy"
 control = "control"
-features = ["age", "c*"]
+features = ["age", "c*", "trips"]
 exclude = "day"
 weight = "w"
-cluster = "home"
+time = "seen"
 stratum = "city"
 id = ["user"]
 design = "stratified"
 population = "core = 1 and age is not null"
 exposure-scale = "share"
-exposure = { peak = "p", off_peak = "o" }
+exposure = { peak = "trips", off_peak = "age" }
 shares = { control = 0.5, T1 = 0.25, T2 = 0.25 }
-prediction = { y = "m" }
+prediction = { y = "home" }
 baseline_data = ["before.csv"]
 
 [data.encoder]
@@ -85,7 +85,7 @@ clip = 10.0
 learner = "poul"
 members = 2
 hidden = [8, 4]
-outcome_model = "network"
+outcome_model = "mlp"
 
 [training]
 epochs = 3
@@ -94,10 +94,9 @@ learning_rate = 1e-3
 phases = [{ epochs = 2 }, { population = "core = 1", epochs = 1 }]
 
 [learners.ridge.model]
-penalty = 1.0
 
-[learners.s-learner]
-preset = "default"
+[learners.s-learner.training]
+epochs = 2
 
 [compare]
 seeds = 2

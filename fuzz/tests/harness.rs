@@ -28,13 +28,19 @@ fn every_way_to_fail_is_found_and_its_input_fails_again() {
         assert!(drill["failures"][kind].as_u64() > Some(0), "no {kind}: {drill:#}");
     }
     let findings = drill["found"].as_array().expect("findings");
-    assert!(findings.iter().any(|finding| finding["what"].to_string().contains("overflowed its stack")), "{drill:#}");
+    assert!(
+        findings.iter().any(|finding| finding["what"].to_string().contains("overflowed its stack")),
+        "{drill:#}"
+    );
     for finding in findings {
         let input = finding["input"].as_str().expect("a file");
         let again = fuzz(folder.path(), &["--reproduce", input]);
         let said = String::from_utf8_lossy(&again.stdout).into_owned();
         let kind = finding["kind"].as_str().expect("a kind");
-        assert!(!again.status.success() && said.starts_with(&format!("drill: {kind}")), "{finding:#}: {said}");
+        assert!(
+            !again.status.success() && said.starts_with(&format!("drill: {kind}")),
+            "{finding:#}: {said}"
+        );
     }
     std::fs::write(folder.path().join("drill-0"), [7]).expect("a file");
     let fine = fuzz(folder.path(), &["--reproduce", "drill-0"]);
@@ -54,10 +60,12 @@ fn what_does_not_end_is_a_hang() {
 fn a_seed_makes_the_same_inputs_and_another_seed_others() {
     let folder = tempfile::tempdir().expect("a folder");
     let digest = |seed: &str| {
-        let targets = ["--target", "policy-toml", "--target", "csv", "--target", "expression", "--target", "config"];
+        let targets =
+            ["--target", "policy-toml", "--target", "csv", "--target", "expression", "--target", "config"];
         let all = summary(folder.path(), &[&targets[..], &["--executions", "60", "--seed", seed]].concat());
         assert_eq!(all["failures"], 0, "{all:#}");
-        let digests = all["targets"].as_array().expect("targets").iter().map(|target| target["digest"].to_string());
+        let digests =
+            all["targets"].as_array().expect("targets").iter().map(|target| target["digest"].to_string());
         digests.collect::<Vec<String>>()
     };
     let first = digest("7");
