@@ -18,6 +18,8 @@ const TRAILER: usize = 10;
 const MOST_BY_LZ4: i64 = 255;
 /// A block of zstd takes at least four bytes and stands for at most 128 KiB.
 const MOST_BY_ZSTD: i64 = 1 << 15;
+/// As the format advises. Rows without a column take no bytes, so a file may say that it has any number of them.
+const MOST_BATCH_ROWS: i64 = i32::MAX as i64;
 
 /// Reads the schema of an IPC file or stream and the length of each of its batches.
 ///
@@ -161,6 +163,9 @@ fn message_rows(message: &[u8], path: &Path) -> Result<u64> {
     let message = arrow_ipc::root_as_message(message).map_err(|error| corrupt(path, &error.to_string()))?;
     match message.header_as_record_batch() {
         None => Ok(0),
+        Some(batch) if batch.length() > MOST_BATCH_ROWS => {
+            Err(corrupt(path, "a batch says that it has more rows than a batch may have"))
+        }
         Some(batch) => {
             u64::try_from(batch.length()).map_err(|_| corrupt(path, "a batch has a negative length"))
         }
@@ -300,5 +305,27 @@ mod tests {
         std::fs::write(&path, bytes).unwrap();
         let error = Source::open(path.to_str().unwrap()).err().unwrap().to_string();
         assert!(error.contains("more than it can"), "{error}");
+    }
+    #[test]
+    fn rows_of_nothing_are_not_counted_for_ever() {
+        use arrow_array::NullArray;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.arrow");
+        let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Null, true)]));
+        let n_rows = 7_654_321;
+        let nothing = Arc::new(NullArray::new(n_rows));
+        let batch = RecordBatch::try_new(Arc::clone(&schema), vec![nothing]).unwrap();
+        let mut writer = FileWriter::try_new(File::create(&path).unwrap(), &schema).unwrap();
+        writer.write(&batch).unwrap();
+        writer.finish().unwrap();
+        assert_eq!(Source::open(path.to_str().unwrap()).unwrap().n_rows(), Some(n_rows as u64));
+        let mut bytes = std::fs::read(&path).unwrap();
+        let length = (n_rows as i64).to_le_bytes();
+        let places: Vec<usize> = (0..bytes.len() - 8).filter(|at| bytes[*at..at + 8] == length).collect();
+        assert!(!places.is_empty());
+        places.iter().for_each(|at| bytes[at + 6] = 0x10);
+        std::fs::write(&path, bytes).unwrap();
+        let error = Source::open(path.to_str().unwrap()).err().unwrap().to_string();
+        assert!(error.contains("more rows than a batch may have"), "{error}");
     }
 }
