@@ -4,7 +4,7 @@ PYTHON ?= python3
 # How long and how much is attacked.
 MINUTES ?= 60
 SEED ?= 3407
-EXECUTIONS ?= 10000
+EXECUTIONS ?= 6000
 KILLS ?= 500
 FAULTS ?= 200
 export CARGO_TERM_COLOR ?= auto
