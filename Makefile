@@ -1,6 +1,12 @@
 # Bare `make` lists the targets.
 CARGO ?= cargo
 PYTHON ?= python3
+# How long and how much is attacked.
+MINUTES ?= 60
+SEED ?= 3407
+EXECUTIONS ?= 6000
+KILLS ?= 500
+FAULTS ?= 200
 export CARGO_TERM_COLOR ?= auto
 ifdef CI
 # Everything is built once and from nothing: what speeds up the next build, and line numbers of backtraces, cost a quarter more.
@@ -12,17 +18,17 @@ endif
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-page-and-counts test-packages format lint rust unit docs book metrics instructions browser python python-clients bench bench-scale bench-peers clean
+.PHONY: help test test-page-and-counts test-packages format lint rust unit docs book metrics instructions browser python python-clients fuzz fuzz-short chaos chaos-short miri asan deny bench bench-scale bench-peers clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
-test: format lint rust ## what CI runs: formatting, lints, tests, docs, other packages, counts, reports in a browser, the Python package
+test: format lint rust ## what CI runs: formatting, lints, tests, docs, other packages, counts, reports in a browser, the Python package, a minute of attacks and one of faults
 	@# Side by side: much of what is left waits for one core or for packages to come.
 	@$(MAKE) --no-print-directory -j 2 $(SYNC) test-page-and-counts test-packages
 
 test-page-and-counts:
-	@for part in docs instructions browser; do $(MAKE) --no-print-directory $$part || exit 1; done
+	@for part in docs instructions browser fuzz-short chaos-short; do $(MAKE) --no-print-directory $$part || exit 1; done
 
 test-packages:
 	@for part in metrics python; do $(MAKE) --no-print-directory $$part || exit 1; done
@@ -85,6 +91,47 @@ python-clients: ## the Python package as EconML and DoWhy use it, where Python c
 	status=$$?; \
 	if [ $$status -eq 77 ]; then echo "SKIPPED: EconML and DoWhy (could not be installed here)"; \
 	else exit $$status; fi
+
+fuzz: ## attack everything that is read, for so long: MINUTES=60, SEED=3407; inputs that fail go to target/fuzz/crashes
+	$(CARGO) build --workspace --profile fuzzing --bin fuzz --locked
+	target/fuzzing/fuzz --minutes $(MINUTES) --seed $(SEED) --json target/fuzz/summary.json
+
+fuzz-short: ## the same inputs at every run, for about a minute
+	$(CARGO) build --workspace --bin fuzz --locked
+	target/debug/fuzz --executions $(EXECUTIONS)
+
+chaos: ## kill, stop and starve every long command, and compare the bytes: KILLS=500, FAULTS=200, SEED=3407
+	$(CARGO) build --workspace --profile fuzzing --bin poul --locked
+	@$(PYTHON) tests/chaos/chaos.py --binary target/fuzzing/poul --kills $(KILLS) --others $(FAULTS) --seed $(SEED) --json target/chaos.json; \
+	status=$$?; if [ $$status -eq 77 ]; then echo "SKIPPED: chaos (signals and limits are those of Unix)"; else exit $$status; fi
+
+chaos-short: ## some of it, for about a minute
+	$(CARGO) build --workspace --bin poul --locked
+	@$(PYTHON) tests/chaos/chaos.py --binary target/debug/poul --kills 20 --others 30; \
+	status=$$?; if [ $$status -eq 77 ]; then echo "SKIPPED: chaos (signals and limits are those of Unix)"; else exit $$status; fi
+
+# The toolchain that has them, if any.
+NIGHTLY ?= nightly
+
+miri: ## the unsafe modules' tests under Miri, where a nightly toolchain with it is installed
+	@if $(CARGO) +$(NIGHTLY) miri --version >/dev/null 2>&1; then \
+	MIRIFLAGS="-Zmiri-disable-isolation" $(CARGO) +$(NIGHTLY) miri test -p poul --lib -- dispatch net::kernel stats::; \
+	else echo "SKIPPED: Miri (no nightly toolchain with it: rustup toolchain install nightly --component miri,rust-src)"; fi
+
+asan: ## the fuzz targets under AddressSanitizer, where a nightly toolchain is installed
+	@if $(CARGO) +$(NIGHTLY) --version >/dev/null 2>&1; then \
+	host=$$(rustc +$(NIGHTLY) -vV | sed -n 's/^host: //p') && \
+	RUSTFLAGS="-Zsanitizer=address" $(CARGO) +$(NIGHTLY) build --workspace --profile fuzzing --bin fuzz --locked --target $$host --target-dir target/asan && \
+	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 target/asan/$$host/fuzzing/fuzz --no-address-limit --executions $(EXECUTIONS); \
+	else echo "SKIPPED: AddressSanitizer (no nightly toolchain: rustup toolchain install nightly)"; fi
+
+deny: ## licences, sources and known faults of what we depend on, where cargo-deny or cargo-audit and their database are to be had
+	@if ! $(CARGO) deny --version >/dev/null 2>&1; then echo "SKIPPED: cargo deny (cargo install cargo-deny)"; \
+	elif $(CARGO) deny fetch db >/dev/null 2>&1; then $(CARGO) deny check; \
+	else echo "SKIPPED: advisories (their database cannot be fetched)"; $(CARGO) deny check licenses bans sources; fi
+	@if ! $(CARGO) audit --version >/dev/null 2>&1; then echo "SKIPPED: cargo audit (cargo install cargo-audit)"; \
+	elif $(CARGO) audit --quiet; then :; else status=$$?; \
+	if [ -d "$${CARGO_HOME:-$$HOME/.cargo}/advisory-db" ]; then exit $$status; else echo "SKIPPED: cargo audit (its database cannot be fetched)"; fi; fi
 
 bench: ## speed of reading, of the metrics, of training, of scoring and of allocating; quality on simulated worlds
 	$(CARGO) run --release --locked -p benches --bin bench_read

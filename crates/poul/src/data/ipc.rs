@@ -17,6 +17,10 @@ const MAGIC: &[u8; 6] = b"ARROW1";
 const TRAILER: usize = 10;
 /// A byte of LZ4 stands for at most 255 others, and frames take some of their own.
 const MOST_BY_LZ4: i64 = 255;
+/// A block of zstd takes at least four bytes and stands for at most 128 KiB.
+const MOST_BY_ZSTD: i64 = 1 << 15;
+/// As the format advises. Rows without a column take no bytes, so a file may say that it has any number of them.
+const MOST_BATCH_ROWS: i64 = i32::MAX as i64;
 
 /// Reads the schema of an IPC file or stream and the length of each of its batches.
 ///
@@ -162,6 +166,9 @@ fn message_rows(message: &[u8], path: &Path) -> Result<u64> {
     let message = arrow_ipc::root_as_message(message).map_err(|error| corrupt(path, &error.to_string()))?;
     match message.header_as_record_batch() {
         None => Ok(0),
+        Some(batch) if batch.length() > MOST_BATCH_ROWS => {
+            Err(corrupt(path, "a batch says that it has more rows than a batch may have"))
+        }
         Some(batch) => {
             u64::try_from(batch.length()).map_err(|_| corrupt(path, "a batch has a negative length"))
         }
@@ -175,10 +182,8 @@ fn check_lengths(file: &mut BufReader<File>, message: &[u8], body_at: u64, path:
     let in_dictionary = message.header_as_dictionary_batch().and_then(|dictionary| dictionary.data());
     let Some(batch) = message.header_as_record_batch().or(in_dictionary) else { return Ok(()) };
     let Some(compression) = batch.compression() else { return Ok(()) };
-    // zstd is read as it comes: it has no limit, and needs none.
-    if compression.codec() != arrow_ipc::CompressionType::LZ4_FRAME {
-        return Ok(());
-    }
+    let most =
+        if compression.codec() == arrow_ipc::CompressionType::LZ4_FRAME { MOST_BY_LZ4 } else { MOST_BY_ZSTD };
     for buffer in batch.buffers().iter().flatten().filter(|buffer| buffer.length() > 0) {
         let at = u64::try_from(buffer.offset()).ok().and_then(|offset| body_at.checked_add(offset));
         let at = at.ok_or_else(|| corrupt(path, "a buffer lies outside the file"))?;
@@ -187,7 +192,7 @@ fn check_lengths(file: &mut BufReader<File>, message: &[u8], body_at: u64, path:
         read_exact(file, &mut length, path)?;
         let length = i64::from_le_bytes(length);
         // -1 says that it was not worth compressing.
-        if length < -1 || length > MOST_BY_LZ4.saturating_mul(buffer.length()) {
+        if length < -1 || length > most.saturating_mul(buffer.length()) {
             return Err(corrupt(path, "a buffer says that it holds more than it can"));
         }
     }
@@ -281,5 +286,49 @@ mod tests {
                 assert!(error.contains("more than it can"), "{error}");
             }
         }
+    }
+
+    #[test]
+    fn zstd_that_says_it_is_huge_is_refused_too() {
+        use arrow_ipc::CompressionType;
+        use arrow_ipc::writer::IpcWriteOptions;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.arrow");
+        let batch = batch(vec![7; 1000]);
+        let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::ZSTD)).unwrap();
+        let file = File::create(&path).unwrap();
+        let mut writer = FileWriter::try_new_with_options(file, &batch.schema(), options).unwrap();
+        writer.write(&batch).unwrap();
+        writer.finish().unwrap();
+        assert_eq!(Source::open(path.to_str().unwrap()).unwrap().n_rows(), Some(1000));
+        let mut bytes = std::fs::read(&path).unwrap();
+        let length = 4_000_i64.to_le_bytes();
+        let at = bytes.windows(8).position(|window| window == length).unwrap();
+        bytes[at + 7] = 0x04;
+        std::fs::write(&path, bytes).unwrap();
+        let error = Source::open(path.to_str().unwrap()).err().unwrap().to_string();
+        assert!(error.contains("more than it can"), "{error}");
+    }
+    #[test]
+    fn rows_of_nothing_are_not_counted_for_ever() {
+        use arrow_array::NullArray;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.arrow");
+        let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Null, true)]));
+        let n_rows = 7_654_321;
+        let nothing = Arc::new(NullArray::new(n_rows));
+        let batch = RecordBatch::try_new(Arc::clone(&schema), vec![nothing]).unwrap();
+        let mut writer = FileWriter::try_new(File::create(&path).unwrap(), &schema).unwrap();
+        writer.write(&batch).unwrap();
+        writer.finish().unwrap();
+        assert_eq!(Source::open(path.to_str().unwrap()).unwrap().n_rows(), Some(n_rows as u64));
+        let mut bytes = std::fs::read(&path).unwrap();
+        let length = (n_rows as i64).to_le_bytes();
+        let places: Vec<usize> = (0..bytes.len() - 8).filter(|at| bytes[*at..at + 8] == length).collect();
+        assert!(!places.is_empty());
+        places.iter().for_each(|at| bytes[at + 6] = 0x10);
+        std::fs::write(&path, bytes).unwrap();
+        let error = Source::open(path.to_str().unwrap()).err().unwrap().to_string();
+        assert!(error.contains("more rows than a batch may have"), "{error}");
     }
 }
