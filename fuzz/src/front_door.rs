@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use arrow_array::RecordBatch;
-use poul::data::{Budget, EncoderParams, Need, Roles, Source};
+use poul::data::{Budget, EncoderParams};
 use poul::effect::Settings;
-use poul::model::{CheckpointPlan, FitRequest, Learner, Model, fit};
+use poul::model::{CheckpointPlan, Learner};
 use poul::policy::PolicySet;
-use poul::{Progress, Result, Silent};
+use poul::{Experiment, Model, Progress, Result, Roles, Silent, Source};
 use serde_json::json;
 
 use crate::corpus;
@@ -28,32 +28,17 @@ pub(crate) struct Fitting<'a> {
 impl Fitting<'_> {
     pub(crate) fn fit(&self, progress: &dyn Progress) -> Result<Model> {
         let source = Source::from_batches(self.batch.schema(), vec![self.batch.clone()])?;
-        let columns = self.roles.check(source.schema(), Need::FIT)?;
-        let checkpoint = self.checkpoint;
-        fit(
-            &FitRequest {
-                source: &source,
-                roles: self.roles,
-                columns: &columns,
-                policies: self.policies,
-                control: self.control,
-                baseline: &[],
-                strata_table: None,
-                learner: self.learner,
-                settings: self.settings,
-                encoder: &EncoderParams { min_level_rows: 1, ..EncoderParams::default() }.check()?,
-                budget: &Budget::of(1 << 28),
-                seed: self.seed,
-                command: Vec::new(),
-                checkpoint: checkpoint.map(|(folder, resume, steps)| CheckpointPlan {
-                    folder,
-                    resume,
-                    steps_between: Some(steps),
-                }),
-                warm_start: None,
-            },
-            progress,
-        )
+        let roles = Roles { control: self.control.map(str::to_owned), ..self.roles.clone() };
+        let experiment = Experiment::open(&source, &roles, self.policies.clone(), progress)?;
+        let plan = |(folder, resume, steps)| CheckpointPlan { folder, resume, steps_between: Some(steps) };
+        Model::fit(&experiment)
+            .learner(self.learner)
+            .settings(self.settings)
+            .encoder(&EncoderParams { min_level_rows: 1, ..EncoderParams::default() }.check()?)
+            .budget(Budget::of(1 << 28))
+            .seed(self.seed)
+            .checkpoint(self.checkpoint.map(plan))
+            .run(progress)
     }
 }
 

@@ -114,7 +114,7 @@ impl DataSettings {
             [] => &self.baseline_data,
             typed => typed,
         };
-        let baseline = baseline.iter().map(|location| Source::open_path(location)).collect::<Result<_>>()?;
+        let baseline = baseline.iter().map(Source::open_path).collect::<Result<_>>()?;
         let table = args.strata_table.as_ref().or(self.strata_table.as_ref());
         let table = table.map(Source::open_path).transpose()?;
         Ok((baseline, table))

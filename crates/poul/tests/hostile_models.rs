@@ -1,6 +1,8 @@
 //! A model file from a stranger: whatever its numbers say, it loads or is refused, and what loads can be asked. No panic, no abort,
 //! and no allocation beyond what a file of its size can need.
 
+#![allow(clippy::unwrap_used, reason = "what helps a test fails it")]
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use arrow_array::{
     ArrayRef, BooleanArray, Float32Array, Float64Array, RecordBatch, StringArray, UInt32Array,
 };
-use poul::assess::{AssessmentRequest, assess_model, fitted_roles};
 use poul::data::{Design, Need, Roles, Source};
 use poul::effect::{EffectTable, Question, Settings};
+use poul::evaluate::run::{EvaluationRequest, evaluate_model, fitted_roles};
 use poul::model::Model;
 use poul::policy::PolicySet;
 use poul::{Error, Kind, Silent};
@@ -230,9 +230,9 @@ impl Case {
         let source = source(batch)?;
         let roles = fitted_roles(model, &source, &Silent);
         let request =
-            AssessmentRequest { roles, draws: DRAWS, seed: self.seed, ..AssessmentRequest::default() };
+            EvaluationRequest { roles, draws: DRAWS, seed: self.seed, ..EvaluationRequest::default() };
         let request = request.check().map_err(|error| format!("a plain request is refused: {error}"))?;
-        match assess_model(model, None, &source, &request, &Silent) {
+        match evaluate_model(model, None, &source, &request, &Silent) {
             Err(error) => refused_or_diverged(&error),
             Ok(evaluation) => {
                 let text = format!("{evaluation:?}");
@@ -339,7 +339,7 @@ impl Case {
         ));
         let weight = |row: usize, share: f64| match self.quirk {
             Quirk::WeightsOfZero => {
-                if row % 3 == 0 {
+                if row.is_multiple_of(3) {
                     0.0
                 } else {
                     1.0

@@ -62,7 +62,7 @@ fn use_it(model: &Model) -> Result<(), String> {
     for policy in 0..policies.len().min(3) {
         judged(model.certify(policies, policy, &params))?;
     }
-    let _ = (model.knows(policies), model.is_factorial());
+    let _ = model.is_factorial();
     let Some(answer) = judged(model.ask(policies, &question, true))? else { return Ok(()) };
     let width = model.manifest().encoder.width();
     if width > MOST_FEATURES {

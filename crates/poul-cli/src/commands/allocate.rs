@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Allocate, common: &Common, terminal: &Terminal) -> Resu
     let model = Model::load(&args.model)?;
     let users = Source::open_path(&args.users)?;
     let (policies, _) = effect::policies(&model, &args.policy_files)?;
-    let group_budgets = args.group_budgets.as_ref().map(|path| Source::open_path(path)).transpose()?;
+    let group_budgets = args.group_budgets.as_ref().map(Source::open_path).transpose()?;
     let inputs = AllocationInputs {
         model: &model,
         policies: &policies,

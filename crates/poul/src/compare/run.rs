@@ -8,7 +8,7 @@ use super::entrant::Entrant;
 use super::part::EncodedTable;
 use super::preparation::{Preparation, Prepared};
 use super::result::{Comparison, Failure};
-use super::split::{Split, TestTable};
+use super::split::Split;
 use super::summary::{Shape, results};
 use super::test_rows::{TestQuestion, TestReadings, TestRows};
 use crate::data::{Filter, Source};
@@ -246,7 +246,7 @@ fn other_table(
     let experiment = request.preparation.experiment;
     let (source, mut columns) = match request.split {
         Split::Share(_) => return Ok(None),
-        Split::Table(TestTable { source, columns }) => (source, columns.clone()),
+        Split::Table(table) => (&table.source, table.columns.clone()),
         Split::Filters { test, .. } => {
             let mut columns = experiment.columns().clone();
             columns.population = Some(test.clone());
@@ -280,9 +280,9 @@ fn other_table(
 fn checkpoint(request: &ComparisonRequest<'_>) -> Result<Option<Checkpoint>> {
     let Some(plan) = request.checkpoint else { return Ok(None) };
     let split = match request.split {
-        Split::Table(TestTable { source, columns }) => {
-            let population = columns.population.as_ref().map(Filter::text);
-            json!({ "table": source.fingerprint()?, "population": population })
+        Split::Table(table) => {
+            let population = table.columns.population.as_ref().map(Filter::text);
+            json!({ "table": table.source.fingerprint()?, "population": population })
         }
         Split::Filters { train, test } => json!({ "train": train.text(), "test": test.text() }),
         Split::Share(share) => json!({ "share": share }),

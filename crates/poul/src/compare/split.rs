@@ -8,7 +8,7 @@ use crate::{Error, Result};
 #[derive(Clone, Debug)]
 pub enum Split {
     /// Those of another table.
-    Table(TestTable),
+    Table(Box<TestTable>),
     /// Those for which the second expression holds; those for which the first does are trained on.
     Filters {
         /// The rows to train on.
@@ -48,7 +48,7 @@ impl Split {
             ..roles.clone()
         };
         let columns = roles.check(source.schema(), Need::EVALUATE).map_err(|error| source.locate(error))?;
-        Ok(Self::Table(TestTable { source: source.clone(), columns }))
+        Ok(Self::Table(Box::new(TestTable { source: source.clone(), columns })))
     }
 
     /// Rows from a time on are tested on, and those before it trained on; each within the population. `from` is plain text;

@@ -76,7 +76,7 @@ fn cases() -> Vec<Case> {
         case("outcomes of 1e155", ROWS, large, None, |_, row| row.1 *= 1e155),
         case("outcomes of 1e39", ROWS, large, None, |_, row| row.1 *= 1e39),
         case("outcomes of 1e-300", ROWS, Some("too little to calculate with"), None, |_, row| {
-            row.1 *= 1e-300
+            row.1 *= 1e-300;
         }),
         case("an outcome of NaN", ROWS, Some("is null or NaN"), None, |row, cells| {
             cells.1 = if row == 7 { f64::NAN } else { cells.1 };

@@ -124,6 +124,10 @@ fn reader(path: &Path, gzip: bool) -> Result<CsvReader> {
     Ok(CsvReader { reader, since_row })
 }
 
+fn is_too_long(error: &std::io::Error) -> bool {
+    matches!(error.get_ref(), Some(inner) if inner.is::<TooLong>())
+}
+
 /// What is wrong with the row that begins at a line.
 fn failed(path: &Path, error: ::csv::Error, first_line: u64) -> Error {
     let line = error.position().map(::csv::Position::line);
@@ -135,7 +139,7 @@ fn failed(path: &Path, error: ::csv::Error, first_line: u64) -> Error {
         ::csv::ErrorKind::Io(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Error::read(path, error)
         }
-        ::csv::ErrorKind::Io(error) if error.get_ref().is_some_and(|inner| inner.is::<TooLong>()) => {
+        ::csv::ErrorKind::Io(error) if is_too_long(&error) => {
             let error = Error::input(TooLong.to_string()).file(path).at(format!("line {first_line}"));
             error.hint("a quote that is opened there may never be closed")
         }
