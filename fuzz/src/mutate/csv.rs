@@ -14,7 +14,7 @@ pub(crate) fn csv(random: &mut Random, text: &str) -> String {
         let row = random.below(rows.len());
         let column = random.below(rows[row].len());
         match random.below(10) {
-            0..=3 => set(&mut rows[row], column, random.pick(WORDS)),
+            0..=3 => set(&mut rows[row], column, random.pick::<&str>(WORDS)),
             4 => {
                 // A whole column of one thing.
                 let word = *random.pick(WORDS);
