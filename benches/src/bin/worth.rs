@@ -1,20 +1,23 @@
 //! What allocations are truly worth, on `ride-hailing` worlds whose effects are known.
 //!
 //! `cargo run --release -p benches --bin worth -- [key=value …]`, where the keys are `first`, `last` (seeds of worlds, 1 to 5), `rows`
-//! (50000, those that the model learns from), `users` (20000 others), `features` (100), `level` of intervals (0.9), `risk` (none),
-//! and settings such as `training.epochs=10`.
+//! (50000, those that the model learns from), `users` (20000 others), `features` (100), `level` of intervals (0.9), and settings such
+//! as `training.epochs=10`.
 //!
 //! The budget is a third of what T2 for all users truly costs. *Return* is true GMV for each unit of true cost, over that of T2 for
-//! all users, which is that of T2 for a random third of them; beside it, the return of the allocation that knows the true effects. The
-//! last columns have what the allocation truly brings a user and the interval that `poul allocate` gives from outcomes.
+//! all users, which is that of T2 for a random third of them. Beside the return of `poul allocate` stand that of `--risk 0.25` and
+//! `--risk 0.1`, of every user getting its policy by averages alone, and what better predictions would give: true averages of
+//! policies with the predicted differences between users, predicted averages with the true differences, and both true. The last
+//! columns have what the allocation truly brings a user and the interval that `poul allocate` gives from outcomes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::types::{Float32Type, Float64Type, Int64Type};
+use arrow_array::{ArrayRef, RecordBatch};
 use poul::decide::allocate::{Keep, Options, Path as BudgetPath};
-use poul::decide::users::{AllocationInputs, AllocationRequest, Batches, Target, allocate};
+use poul::decide::users::{Allocation, AllocationInputs, AllocationRequest, Batches, Target, allocate};
 use poul::effect::Settings;
 use poul::policy::PolicySet;
 use poul::simulate::{Simulation, run};
@@ -42,12 +45,16 @@ fn main() -> Result<()> {
             settings.training.insert(key.to_owned(), value);
         }
     }
-    let risk = given.get("risk").and_then(|value| value.parse().ok());
     println!(
-        "{:>5} {:>8} {:>8} {:>9} {:>9} {:>9} {:>18} {:>5}",
-        "seed", "return", "knowing", "spent", "gmv true", "estimate", "interval", "holds"
+        "{:>5} {}  {:>8} {:>8} {:>18} {:>5}",
+        "seed",
+        heads(),
+        "gmv true",
+        "estimate",
+        "interval",
+        "holds"
     );
-    let mut ratios = Vec::new();
+    let mut returns: Vec<[f64; WAYS.len()]> = Vec::new();
     let mut held = 0;
     let (first, last) = (number("first", 1.0) as u64, number("last", 5.0) as u64);
     for seed in first..=last {
@@ -62,42 +69,49 @@ fn main() -> Result<()> {
         };
         let folder = std::env::temp_dir().join(format!("poul-worth-{}", std::process::id()));
         run(&simulation.check()?, &folder, &Silent)?;
-        let found = world(&folder, &settings, risk, number("level", 0.9));
+        let found = world(&folder, &settings, number("level", 0.9));
         // A folder for temporary files is cleaned up by others, if need be.
         let _ = std::fs::remove_dir_all(&folder);
         let found = found?;
         let holds = found.interval[0] <= found.gmv && found.gmv <= found.interval[1];
         println!(
-            "{seed:>5} {:>8.3} {:>8.3} {:>9.3} {:>9.3} {:>9.3} {:>18} {:>5}",
-            found.gained,
-            found.knowing,
-            found.spent,
+            "{seed:>5} {}  {:>8.3} {:>8.3} {:>18} {:>5}",
+            cells(&found.returns),
             found.gmv,
             found.estimate,
             format!("{:.2} … {:.2}", found.interval[0], found.interval[1]),
             if holds { "yes" } else { "no" }
         );
-        ratios.push(found.gained);
+        returns.push(found.returns);
         held += usize::from(holds);
     }
-    let n = ratios.len() as f64;
-    let mean = ratios.iter().sum::<f64>() / n;
-    let sd = (ratios.iter().map(|own| (own - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
-    println!(
-        "\nreturn over that of T2 at random: {mean:.2} ± {:.2}; intervals that hold the truth: {held} of {n}",
-        sd / n.sqrt()
-    );
+    let n = returns.len() as f64;
+    let mean = std::array::from_fn(|way| returns.iter().map(|own| own[way]).sum::<f64>() / n);
+    let error = std::array::from_fn(|way| {
+        let squares = returns.iter().map(|own| (own[way] - mean[way]).powi(2)).sum::<f64>();
+        (squares / (n - 1.0) / n).sqrt()
+    });
+    println!(" mean {}", cells(&mean));
+    println!("    ± {}", cells(&error));
+    println!("intervals that hold the truth: {held} of {n}");
     Ok(())
+}
+
+/// How users are given policies: as predicted, cautiously, and with parts of the truth.
+const WAYS: [&str; 7] = ["return", "risk .25", "risk .1", "averages", "true avg", "true diff", "knowing"];
+
+fn heads() -> String {
+    WAYS.map(|way| format!("{way:>9}")).join(" ")
+}
+
+fn cells(values: &[f64; WAYS.len()]) -> String {
+    values.map(|value| format!("{value:>9.3}")).join(" ")
 }
 
 /// What came of one world.
 struct Found {
-    /// Return of the allocation over that of T2 for all.
-    gained: f64,
-    /// The same for the allocation that knows the true effects.
-    knowing: f64,
-    /// True cost of the allocation over the budget.
-    spent: f64,
+    /// For each way, its return over that of T2 for all.
+    returns: [f64; WAYS.len()],
     /// True value a user.
     gmv: f64,
     /// As `poul allocate` says from outcomes.
@@ -105,35 +119,60 @@ struct Found {
     interval: [f64; 2],
 }
 
-fn world(folder: &Path, settings: &Settings, risk: Option<f64>, level: f64) -> Result<Found> {
+fn world(folder: &Path, settings: &Settings, level: f64) -> Result<Found> {
     let policies = PolicySet::read(&folder.join("policies.toml"), None)?;
     let model = model(folder, &policies, settings)?;
-    let truth = truth(&folder.join("truth.parquet"), &policies)?;
+    let truth = effects(
+        Source::open(&folder.join("truth.parquet").to_string_lossy())?.batches(&COLUMNS, 1 << 16)?,
+        &policies,
+    )?;
     let t2 = policies.require("T2")?;
     let of_t2 = truth.iter().fold([0.0; 2], |sum, own| [sum[0] + own[t2][0], sum[1] + own[t2][1]]);
     let budget = of_t2[1] / 3.0;
+    let over_random = |total: Pair| total[0] / total[1] / (of_t2[0] / of_t2[1]);
 
     let users = Source::open(&folder.join("test.parquet").to_string_lossy())?;
     let inputs = AllocationInputs { model: &model, policies: &policies, users: &users, group_budgets: None };
-    let request = AllocationRequest {
-        maximize: VALUE.to_owned(),
-        budget: BTreeMap::from([(COST.to_owned(), budget)]),
-        risk,
-        level,
-        ..AllocationRequest::default()
+    let allocated = |risk: Option<f64>| -> Result<(Pair, Allocation)> {
+        let request = AllocationRequest {
+            maximize: VALUE.to_owned(),
+            budget: BTreeMap::from([(COST.to_owned(), budget)]),
+            risk,
+            level,
+            worth: risk.is_none(),
+            ..AllocationRequest::default()
+        };
+        let found = allocate(&inputs, &request.check()?, false, Target::Memory, &Silent)?;
+        let table = found.table.ok_or_else(|| Error::other("the allocation has no table"))?;
+        Ok((given(&table, &policies, &truth)?, found.allocation))
     };
-    let found = allocate(&inputs, &request.check()?, false, Target::Memory, &Silent)?;
-    let missing = |what: &str| Error::other(format!("the allocation has no {what}"));
-    let total = given(&found.table.ok_or_else(|| missing("table"))?, &policies, &truth)?;
-    let worth = found.allocation.evaluation.ok_or_else(|| missing("evaluation"))?;
-    let own = worth.rules.first().ok_or_else(|| missing("worth"))?;
-    let own = own.outcomes.iter().find(|own| own.outcome == VALUE).ok_or_else(|| missing("gmv"))?;
-    let best = knowing(&truth, budget)?;
-    let at_random = of_t2[0] / of_t2[1];
+    let (total, allocation) = allocated(None)?;
+    let worth = allocation.evaluation.ok_or_else(|| Error::other("the allocation has no worth"))?;
+    let own = worth.rules.first().and_then(|own| own.outcomes.iter().find(|own| own.outcome == VALUE));
+    let own = own.ok_or_else(|| Error::other("the allocation has no worth in gmv"))?;
+
+    let (_, batches) = model.effect(&users).collect(&Silent)?;
+    let predicted = effects(batches.into_iter().map(Ok), &policies)?;
+    let (true_means, means) = (averages(&truth), averages(&predicted));
+    let known = |level: &[Pair], of: &[Vec<Pair>], own: &[Pair]| -> Vec<Vec<Pair>> {
+        let shift = |(policy, effect): (usize, &Pair)| {
+            [0, 1].map(|what| level[policy][what] + effect[what] - own[policy][what])
+        };
+        of.iter().map(|row| row.iter().enumerate().map(shift).collect()).collect()
+    };
+    let flat = vec![means.clone(); truth.len()];
+    let ways =
+        [flat, known(&true_means, &predicted, &means), known(&means, &truth, &true_means), truth.clone()];
+    let mut returns = [0.0; WAYS.len()];
+    returns[0] = over_random(total);
+    for (way, risk) in [0.25, 0.1].into_iter().enumerate() {
+        returns[1 + way] = over_random(allocated(Some(risk))?.0);
+    }
+    for (way, believed) in ways.iter().enumerate() {
+        returns[3 + way] = over_random(decided(believed, &truth, budget)?);
+    }
     Ok(Found {
-        gained: total[0] / total[1] / at_random,
-        knowing: best[0] / best[1] / at_random,
-        spent: total[1] / budget,
+        returns,
         gmv: total[0] / truth.len() as f64,
         estimate: own.per_user.estimate,
         interval: own.per_user.interval,
@@ -151,25 +190,47 @@ fn model(folder: &Path, policies: &PolicySet, settings: &Settings) -> Result<Mod
     Model::fit(&experiment).settings(settings).run(&Silent)
 }
 
-/// True effects by row and policy.
-fn truth(path: &Path, policies: &PolicySet) -> Result<Vec<Vec<Pair>>> {
-    let source = Source::open(&path.to_string_lossy())?;
-    let names = ["row", "policy", "effect_gmv", "effect_cost"];
-    let mut truth: Vec<Vec<Pair>> = Vec::new();
-    for batch in source.batches(&names, 1 << 16)? {
+const COLUMNS: [&str; 4] = ["row", "policy", "effect_gmv", "effect_cost"];
+
+/// Effects by row and policy.
+fn effects(
+    batches: impl Iterator<Item = Result<RecordBatch>>,
+    policies: &PolicySet,
+) -> Result<Vec<Vec<Pair>>> {
+    let mut found: Vec<Vec<Pair>> = Vec::new();
+    for batch in batches {
         let batch = batch?;
-        let rows = batch.column(0).as_primitive::<Int64Type>();
-        let policy = batch.column(1).as_string::<i32>();
-        let [value, cost] = [2, 3].map(|column| batch.column(column).as_primitive::<Float64Type>());
+        let column = |name: &str| {
+            batch.column_by_name(name).ok_or_else(|| Error::other(format!("no column `{name}`")))
+        };
+        let rows = column("row")?.as_primitive::<Int64Type>();
+        let policy = column("policy")?.as_string::<i32>();
+        let [value, cost] = [numbers(column("effect_gmv")?), numbers(column("effect_cost")?)];
         for idx in 0..batch.num_rows() {
             let row = rows.value(idx) as usize;
-            if row >= truth.len() {
-                truth.resize(row + 1, vec![[0.0; 2]; policies.len()]);
+            if row >= found.len() {
+                found.resize(row + 1, vec![[0.0; 2]; policies.len()]);
             }
-            truth[row][policies.require(policy.value(idx))?] = [value.value(idx), cost.value(idx)];
+            found[row][policies.require(policy.value(idx))?] = [value[idx], cost[idx]];
         }
     }
-    Ok(truth)
+    Ok(found)
+}
+
+/// True effects are in double precision, predicted ones in single.
+fn numbers(column: &ArrayRef) -> Vec<f64> {
+    match column.as_primitive_opt::<Float32Type>() {
+        Some(values) => values.values().iter().map(|value| f64::from(*value)).collect(),
+        None => column.as_primitive::<Float64Type>().values().to_vec(),
+    }
+}
+
+fn averages(effects: &[Vec<Pair>]) -> Vec<Pair> {
+    let n_policies = effects.first().map_or(0, Vec::len);
+    let mean = |policy: usize, what: usize| {
+        effects.iter().map(|own| own[policy][what]).sum::<f64>() / effects.len() as f64
+    };
+    (0..n_policies).map(|policy| [mean(policy, 0), mean(policy, 1)]).collect()
 }
 
 /// True value and cost of an allocation.
@@ -191,12 +252,17 @@ fn given((_, batches): &Batches, policies: &PolicySet, truth: &[Vec<Pair>]) -> R
     Ok(total)
 }
 
-/// Value and cost of the best allocation for those who know the true effects.
-fn knowing(truth: &[Vec<Pair>], budget: f64) -> Result<Pair> {
-    let n_policies = truth.first().map_or(0, Vec::len);
-    let of = |what: usize| truth.iter().flatten().map(|own| own[what] as f32).collect::<Vec<f32>>();
+/// True value and cost of the best allocation for those who believe some effects.
+fn decided(believed: &[Vec<Pair>], truth: &[Vec<Pair>], budget: f64) -> Result<Pair> {
+    let n_policies = believed.first().map_or(0, Vec::len);
+    let of = |what: usize| believed.iter().flatten().map(|own| own[what] as f32).collect::<Vec<f32>>();
     let options = Options::dense(n_policies, 1, &of(0), &of(1), None, &Keep::Hull)?;
-    let path = BudgetPath::new(&options)?;
-    let point = path.at(budget).ok_or_else(|| Error::other("no allocation keeps to the budget"))?;
-    Ok([point.value, budget.min(path.greatest())])
+    let given = BudgetPath::new(&options)?.allocation(budget)?;
+    let mut total = [0.0; 2];
+    for (user, option) in given.choice.iter().enumerate() {
+        let own = truth[user][options.policy(*option as usize) as usize];
+        total[0] += own[0];
+        total[1] += own[1];
+    }
+    Ok(total)
 }
