@@ -108,7 +108,7 @@ fn numbers_of_a_comparison_are_read_from_documents_with_fewer_and_with_more_keys
 
 #[test]
 fn the_page_of_metrics_explains_every_metric() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../book/metrics.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../book/metrics.md");
     let page = fs::read_to_string(page).unwrap();
     let missing: Vec<&str> = Metric::ARMS
         .iter()
