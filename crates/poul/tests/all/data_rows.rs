@@ -109,7 +109,7 @@ fn wrong_cells_are_told_with_file_row_and_column() {
         (
             error("policy,gmv,x,w\na,1,1,-1\n", weight),
             "row 0 (counted from 0): column `w`: the weight is negative: -1",
-            "not below 0",
+            "from 0 on",
         ),
         (
             error("policy,gmv,x,w\na,1,1,\nb,1,1,1\n", weight),
