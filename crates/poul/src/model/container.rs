@@ -114,7 +114,7 @@ fn parse_container(bytes: &[u8]) -> Result<(String, Tensors)> {
         let (numbers, _) = view.data().as_chunks::<4>();
         let values: Vec<f32> = numbers.iter().map(number).collect();
         if values.iter().any(|value| !value.is_finite()) {
-            return Err(damaged("it holds what is no number").at(format!("tensor `{name}`")));
+            return Err(damaged("it holds NaN or infinity").at(format!("tensor `{name}`")));
         }
         tensors.insert(name, view.shape().to_vec(), values);
     }
