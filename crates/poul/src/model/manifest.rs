@@ -95,6 +95,24 @@ impl DataUse {
     }
 }
 
+/// Refuses a document with a number that what was read from it could not hold: it became infinite, which is stored as nothing.
+pub(super) fn require_held(document: &Value, held: &Value) -> Result<()> {
+    match (document, held) {
+        (Value::Number(number), Value::Null) => {
+            Err(Error::input(format!("the manifest is damaged: {number} is out of range"))
+                .hint("fit the model again"))
+        }
+        (Value::Array(all), Value::Array(held)) => {
+            all.iter().zip(held).try_for_each(|(own, held)| require_held(own, held))
+        }
+        (Value::Object(all), Value::Object(held)) => all
+            .iter()
+            .filter_map(|(name, own)| Some((own, held.get(name)?)))
+            .try_for_each(|(own, held)| require_held(own, held)),
+        _ => Ok(()),
+    }
+}
+
 impl Manifest {
     /// Reads a manifest of this format or any older one.
     pub fn parse(text: &str) -> Result<Self> {
@@ -118,12 +136,36 @@ impl Manifest {
             return Err(Error::input(what).hint(format!("use poul {poul} or newer")));
         }
         // Formats that are older than this one would be brought up to it here, one step after the other.
-        Self::deserialize(document).map_err(damaged)
+        let manifest = Self::deserialize(&document).map_err(damaged)?;
+        require_held(&document, &serde_json::to_value(&manifest).map_err(damaged)?)?;
+        Ok(manifest)
     }
 
     /// The manifest as it is stored.
     pub fn to_text(&self) -> Result<String> {
         serde_json::to_string(self)
             .map_err(|error| Error::other(format!("cannot store the manifest: {error}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_single_precision_cannot_hold_are_damage() {
+        let document = serde_json::json!({ "a": [1.0, { "b": -1e308 }], "c": null, "d": 2 });
+        #[derive(Serialize, Deserialize)]
+        struct Inner {
+            b: f32,
+        }
+        let read = Inner::deserialize(&document["a"][1]).unwrap();
+        let held = serde_json::json!({ "a": [1.0, read], "c": null, "d": 2 });
+        let error = require_held(&document, &held).unwrap_err().to_string();
+        assert!(
+            error.contains("-1e308 is out of range") || error.contains("-1e+308 is out of range"),
+            "{error}"
+        );
+        assert!(require_held(&document, &document).is_ok());
     }
 }

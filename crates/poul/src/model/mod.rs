@@ -90,6 +90,7 @@ impl Model {
             error.at("the model's learner").hint(format!("it was written by poul {}", manifest.poul))
         })?;
         let effects = (learner.load)(&manifest.model, &mut tensors)?;
+        manifest::require_held(&manifest.model, &effects.manifest()?)?;
         if let Some(name) = tensors.names().next() {
             return Err(Error::input("does not belong to the model")
                 .at(format!("tensor `{name}`"))
