@@ -140,3 +140,18 @@ fn add(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each is finite, and their sum is not.
+    #[test]
+    fn counts_that_add_up_to_infinity_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("weights.csv");
+        std::fs::write(&path, "context,count\npeak,1e308\npeak,1e308\n").unwrap();
+        let error = ContextWeights::read(&path).unwrap_err().to_string();
+        assert!(error.contains("the count of context `peak` is 1e308, too large"), "{error}");
+    }
+}
