@@ -52,7 +52,7 @@ impl Settings {
         }
     }
 
-    /// The settings that give these values when [read](Self::read).
+    /// The settings that give these values when read.
     pub fn of(preset: Option<String>, model: &impl Serialize, training: &impl Serialize) -> Result<Self> {
         Ok(Self { preset, model: write_table(model)?, training: write_table(training)? })
     }

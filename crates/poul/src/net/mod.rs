@@ -2,7 +2,7 @@
 //! last bit on any number of threads.
 //!
 //! A network declares its weights in a [`Layout`] and writes its computation down on a [`Tape`], once for training and
-//! prediction alike ([`Network`]). A [`Trainer`] moves an ensemble of such networks, [`predict`] scores rows.
+//! prediction alike ([`Network`]). A [`Trainer`] moves an ensemble of such networks, `predict` scores rows.
 //!
 //! ```
 //! use poul::Seed;

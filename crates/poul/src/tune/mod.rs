@@ -1,7 +1,7 @@
 //! Search for settings by validation R-loss: a grid or random points, perhaps by successive halving.
 //!
 //! Every trial trains on the same rows and is judged on the same held-out rows, with nuisances that were fitted once
-//! ([`Experiment`](crate::compare::Experiment)). Test rows play no part.
+//! ([`Preparation`](crate::compare::Preparation)). Test rows play no part.
 //!
 //! | file | subject |
 //! |---|---|
