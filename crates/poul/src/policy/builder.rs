@@ -7,7 +7,6 @@ use super::attributes::Attributes;
 use super::canonical;
 use super::set::PolicySet;
 use super::weights::ContextWeights;
-use crate::data::LARGEST;
 use crate::{Error, Result, row_name};
 
 /// The context that stands for every context a policy does not name.
@@ -269,8 +268,6 @@ pub(super) fn wrong_number(value: f64) -> Option<String> {
         Some("not finite".to_owned())
     } else if value < 0.0 {
         Some(format!("negative ({value})"))
-    } else if value > LARGEST {
-        Some(format!("{value:e}, too large to calculate with"))
     } else {
         None
     }

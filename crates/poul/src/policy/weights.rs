@@ -136,7 +136,13 @@ fn add(
             let error = Error::input(format!("context `{name}` has two weights (first on {before})"));
             return Err(source.place(error, row.place).hint("keep one of them"));
         }
-        Some((sum, _)) => *sum += value,
+        Some((sum, _)) => {
+            *sum += value;
+            if sum.is_infinite() {
+                let error = Error::input(format!("the counts of context `{name}` add up to infinity"));
+                return Err(source.place(error, row.place).hint("count in larger units"));
+            }
+        }
     }
     Ok(())
 }
@@ -152,6 +158,6 @@ mod tests {
         let path = folder.path().join("weights.csv");
         std::fs::write(&path, "context,count\npeak,1e308\npeak,1e308\n").unwrap();
         let error = ContextWeights::read(&path).unwrap_err().to_string();
-        assert!(error.contains("the count of context `peak` is 1e308, too large"), "{error}");
+        assert!(error.contains("the counts of context `peak` add up to infinity"), "{error}");
     }
 }
