@@ -14,7 +14,7 @@ use poul::net::DenseRows;
 use poul::nuisance::{
     BoostedParams, Folds, OutcomeKind, OutcomeLoss, OutcomeParams, OutcomeProblem, fit_outcome,
 };
-use poul::{Error, Result, Seed, Silent};
+use poul::{Error, Result, Run, Seed, Silent};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 
@@ -47,7 +47,7 @@ fn main() -> Result<()> {
     for _ in 0..repetitions {
         let start = Instant::now();
         let problem = OutcomeProblem::new(&x, &y, &[OutcomeLoss::Squared]);
-        let fit = fit_outcome(&problem, &folds, &params, Seed::new(2), &Silent)?;
+        let fit = fit_outcome(&problem, &folds, &params, Run::new(Seed::new(2), &Silent))?;
         let seconds = start.elapsed().as_secs_f64();
         let predicted = fit.models.predict(&test_x, &[])?;
         let errors = predicted.iter().zip(&test_y).map(|(m, y)| f64::from(m - y).powi(2));

@@ -14,7 +14,7 @@ use poul::model::learner;
 use poul::net::DenseRows;
 use poul::policy::PolicySet;
 use poul::stats::normal_quantile;
-use poul::{Result, Seed, Silent};
+use poul::{Result, Run, Seed, Silent};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 
@@ -61,7 +61,7 @@ fn run(n_trees: usize, n_rows: usize, n_features: usize, seed: Seed) -> Result<[
     settings.model.insert("trees".into(), n_trees.into());
     let forest = learner("causal-forest")?;
     let start = Instant::now();
-    let trained = (forest.train)(&data.check()?, &settings, seed, &Silent)?;
+    let trained = (forest.train)(&data.check()?, &settings, Run::new(seed, &Silent))?;
     let fit = start.elapsed().as_secs_f64();
     let x = DenseRows::new(&test.x, n_features)?;
     let scorer = trained.effects.prepare(&policies, &[1], 0)?;

@@ -11,7 +11,7 @@ use poul::effect::{OutcomeColumn, Settings, TrainingData};
 use poul::model::learner;
 use poul::net::DenseRows;
 use poul::policy::PolicySet;
-use poul::{Result, Seed, Silent};
+use poul::{Result, Run, Seed, Silent};
 use rand::RngExt;
 
 const N_ROWS: usize = 2_000;
@@ -37,7 +37,7 @@ fn main() -> Result<()> {
     let data = TrainingData::new(&source, &policies, &policy, outcomes).check()?;
     let mut settings = Settings::default();
     settings.training.insert("epochs".to_owned(), 1.into());
-    let trained = (learner("poul")?.train)(&data, &settings, Seed::new(1), &Silent)?;
+    let trained = (learner("poul")?.train)(&data, &settings, Run::new(Seed::new(1), &Silent))?;
     let targets: Vec<usize> = (0..n_policies).collect();
     let scorer = trained.effects.prepare(&policies, &targets, 0)?;
 

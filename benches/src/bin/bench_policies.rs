@@ -12,7 +12,7 @@ use poul::effect::{OutcomeColumn, Settings, TrainingData};
 use poul::model::learner;
 use poul::net::DenseRows;
 use poul::policy::PolicySet;
-use poul::{Result, Seed, Silent};
+use poul::{Result, Run, Seed, Silent};
 use rand::RngExt;
 
 const N_FEATURES: usize = 100;
@@ -64,7 +64,7 @@ fn seconds(features: &[f32], policies: &PolicySet, policy: &[u32], centring: &st
     settings.training.insert("epochs".into(), (EPOCHS as i64).into());
     settings.training.insert("validation_share".into(), 0.into());
     let start = Instant::now();
-    let trained = (learner("poul")?.train)(&data, &settings, Seed::new(4), &Silent)?;
+    let trained = (learner("poul")?.train)(&data, &settings, Run::new(Seed::new(4), &Silent))?;
     std::hint::black_box(&trained.history);
     Ok(start.elapsed().as_secs_f64())
 }

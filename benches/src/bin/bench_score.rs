@@ -13,7 +13,7 @@ use poul::effect::{EffectModel, OutcomeColumn, Scorer, Settings, TrainingData};
 use poul::model::learner;
 use poul::net::DenseRows;
 use poul::policy::PolicySet;
-use poul::{Error, Result, Seed, Silent};
+use poul::{Error, Result, Run, Seed, Silent};
 use rand::RngExt;
 use rayon::prelude::*;
 
@@ -95,7 +95,7 @@ fn model(features: &[f32], policies: &PolicySet) -> Result<Box<dyn EffectModel>>
     let mut settings = Settings::default();
     settings.training.insert("epochs".into(), 1.into());
     let poul = learner("poul")?;
-    Ok((poul.train)(&data.check()?, &settings, Seed::new(3), &Silent)?.effects)
+    Ok((poul.train)(&data.check()?, &settings, Run::new(Seed::new(3), &Silent))?.effects)
 }
 
 /// The matrix products of scoring and nothing else.

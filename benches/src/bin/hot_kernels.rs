@@ -11,7 +11,7 @@ use poul::net::{
     Activation, AdamParams, Batch, DenseRows, Init, Layout, Mlp, Network, Tape, Trainer, TrainerParams, Var,
 };
 use poul::policy::PolicySet;
-use poul::{Error, Result, Seed, Silent};
+use poul::{Error, Result, Run, Seed, Silent};
 use rand::RngExt;
 
 const N_FEATURES: usize = 64;
@@ -83,7 +83,7 @@ fn score(times: usize) -> Result<()> {
     let mut settings = Settings::default();
     settings.model.insert("members".to_owned(), 2.into());
     settings.training.insert("epochs".to_owned(), 1.into());
-    let trained = (learner("poul")?.train)(&data, &settings, Seed::new(1), &Silent)?;
+    let trained = (learner("poul")?.train)(&data, &settings, Run::new(Seed::new(1), &Silent))?;
     let targets: Vec<usize> = (0..20).collect();
     let scorer = trained.effects.prepare(&policies, &targets, 0)?;
     for _ in 0..times {

@@ -15,7 +15,7 @@ use poul::model::learner;
 use poul::net::DenseRows;
 use poul::nuisance::Folds;
 use poul::policy::PolicySet;
-use poul::{Error, Result, Seed, Silent};
+use poul::{Error, Result, Run, Seed, Silent};
 use serde_json::json;
 
 const N_FEATURES: usize = 25;
@@ -187,7 +187,8 @@ impl Replication {
             control: Some(0),
             ..TrainingData::new(&x, &policies, &self.treated, outcomes)
         };
-        let trained = (learner(entry.learner)?.train)(&data.check()?, &entry.settings, self.seed, &Silent)?;
+        let trained =
+            (learner(entry.learner)?.train)(&data.check()?, &entry.settings, Run::new(self.seed, &Silent))?;
         let model: &dyn EffectModel = &*trained.effects;
         let scorer = model.prepare(&policies, &[1], 0)?;
         let mut errors = [0.0; 3];

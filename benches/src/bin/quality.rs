@@ -19,7 +19,7 @@ use poul::model::learner;
 use poul::net::DenseRows;
 use poul::policy::{Assigner, Exposure, PolicySet};
 use poul::simulate::{Simulation, run};
-use poul::{Result, Seed, Silent};
+use poul::{Result, Run, Seed, Silent};
 
 /// Errors by tier, and the mean over policies of the correlation of the effect with the truth.
 const TIERS: [&str; 4] = ["frequent", "rare", "unseen", "correlation"];
@@ -181,7 +181,7 @@ impl World {
             settings.model.insert("shared_gain".to_owned(), false.into());
         }
         let kind = if matches!(name, "poul-id" | "poul-true-h" | "poul-each") { "poul" } else { name };
-        let trained = (learner(kind)?.train)(&data, &settings, Seed::new(3407), &Silent)?;
+        let trained = (learner(kind)?.train)(&data, &settings, Run::new(Seed::new(3407), &Silent))?;
         let control = self.policies.require("control")?;
         let targets: Vec<usize> = place.clone();
         let scorer = trained.effects.prepare(&policies, &targets, place[control])?;

@@ -10,7 +10,7 @@ use poul::model::learner;
 use poul::net::{DenseRows, RowSource};
 use poul::nuisance::{Folds, OutcomeLoss, OutcomeParams, OutcomeProblem, fit_outcome};
 use poul::policy::{Assigner, PolicySet};
-use poul::{Result, Seed, Silent};
+use poul::{Result, Run, Seed, Silent};
 use rand::RngExt;
 
 /// Policies drawn from the shares for E[τ(x; T)].
@@ -58,7 +58,7 @@ impl Experiment {
             ..OutcomeProblem::new(&source, &values, &[OutcomeLoss::Squared])
         };
         let params = OutcomeParams { members: 1, hidden: vec![32], ..OutcomeParams::default() };
-        let m = fit_outcome(&problem, &folds, &params.check()?, Seed::new(2), &Silent)?;
+        let m = fit_outcome(&problem, &folds, &params.check()?, Run::new(Seed::new(2), &Silent))?;
         let residual: Vec<f64> = outcome.iter().zip(&m.predicted).map(|(y, m)| y - f64::from(*m)).collect();
         let treated: Vec<f64> =
             policy.iter().map(|policy| f64::from(u8::from(Some(*policy as usize) != control))).collect();
@@ -91,7 +91,8 @@ impl Experiment {
                 ..TrainingData::new(&x, &self.policies, &policy, vec![column("y", &values)])
             };
             data.auxiliary = teaching.iter().map(|values| column("teaching", values)).collect();
-            let trained = (learner(name)?.train)(&data.check()?, settings, Seed::new(3407), &Silent)?;
+            let trained =
+                (learner(name)?.train)(&data.check()?, settings, Run::new(Seed::new(3407), &Silent))?;
             self.score(&*trained.effects, &parts.rows(part), &mut contrasts)?;
         }
         Ok(contrasts)

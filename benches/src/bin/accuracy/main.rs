@@ -23,7 +23,7 @@ use poul::effect::{OutcomeColumn, Settings, TrainingData};
 use poul::model::learner;
 use poul::net::DenseRows;
 use poul::policy::PolicySet;
-use poul::{Error, Result, Seed, Silent};
+use poul::{Error, Result, Run, Seed, Silent};
 
 use experiments::{Experiment, HeldOut, charity_mail, conjoint, hillstrom, social_pressure};
 use worlds::{Draw, WORLDS, two_outcomes};
@@ -210,7 +210,7 @@ impl Draw {
             control: Some(place[0] as usize),
             ..TrainingData::new(&x, &policies, &policy, outcomes.iter().map(column).collect())
         };
-        let trained = (learner(name)?.train)(&data.check()?, settings, Seed::new(3407), &Silent)?;
+        let trained = (learner(name)?.train)(&data.check()?, settings, Run::new(Seed::new(3407), &Silent))?;
         let scorer = trained.effects.prepare(&policies, &[place[1] as usize], place[0] as usize)?;
         let scores = scorer.score(&DenseRows::new(&self.test_x, self.n_features)?, false)?;
         let error = |(place, outcome): (usize, &usize)| {

@@ -13,7 +13,7 @@ use poul::model::learner;
 use poul::nuisance::{ObservedRows, evaluated_nuisances};
 use poul::policy::{Assigner, PolicySet};
 use poul::simulate::{Simulation, run};
-use poul::{Result, Seed, Silent};
+use poul::{Result, Run, Seed, Silent};
 
 const LEVEL: f64 = 0.9;
 
@@ -162,7 +162,7 @@ fn measure(
     }
     let data =
         TrainingData::of(&train, &train.x, &policies, &policy, shape.design, Some(control))?.check()?;
-    let trained = (learner("poul")?.train)(&data, &settings, Seed::new(3407), &Silent)?;
+    let trained = (learner("poul")?.train)(&data, &settings, Run::new(Seed::new(3407), &Silent))?;
     let targets: Vec<usize> = (0..policies.len()).filter(|policy| *policy != control).collect();
     let Some(averages) = trained.effects.averages(&policies, &targets, control, false)? else {
         return Err(poul::Error::other("no averages"));
@@ -177,7 +177,7 @@ fn measure(
             .collect(),
         ..ObservedRows::new(&names, &policy)
     };
-    let nuisances = evaluated_nuisances(&observed, Seed::new(3407), &Silent)?;
+    let nuisances = evaluated_nuisances(&observed, Run::new(Seed::new(3407), &Silent))?;
     let mut run_order: Vec<usize> = targets.iter().copied().filter(|policy| rows[*policy] > 0).collect();
     run_order.sort_by_key(|policy| std::cmp::Reverse(rows[*policy]));
     let n_frequent = run_order.len().div_ceil(3);

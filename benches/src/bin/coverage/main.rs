@@ -38,7 +38,7 @@ use poul::nuisance::{ObservedRows, Propensity, evaluated_nuisances};
 use poul::policy::{Assigner, PolicySet};
 use poul::simulate::{Simulation, run};
 use poul::stats::student_quantile;
-use poul::{Result, Seed, Silent};
+use poul::{Result, Run, Seed, Silent};
 use rayon::prelude::*;
 
 use self::counts::Counts;
@@ -218,7 +218,8 @@ impl World {
             design: self.design,
             ..TrainingData::new(&x, &self.policies, &policy[rows], outcomes)
         };
-        Ok((learner("poul")?.train)(&training.check()?, settings, Seed::new(3407), &Silent)?.effects)
+        Ok((learner("poul")?.train)(&training.check()?, settings, Run::new(Seed::new(3407), &Silent))?
+            .effects)
     }
 
     fn averages(&self, scenario: &str, rows: usize) -> Result<()> {
@@ -289,7 +290,7 @@ impl World {
                 .collect(),
             ..ObservedRows::new(&names, &arm)
         };
-        let nuisances = evaluated_nuisances(&evaluated, Seed::new(first as u64), &Silent)?;
+        let nuisances = evaluated_nuisances(&evaluated, Run::new(Seed::new(first as u64), &Silent))?;
         let predictions = nuisances.predictions;
         let propensity = nuisances.propensity.map_or(Propensity::Shares(Vec::new()), |fit| fit.propensity);
         let outcomes: Vec<Outcome<'_>> = self

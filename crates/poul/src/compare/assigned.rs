@@ -8,7 +8,7 @@ use crate::data::{Design, pick};
 use crate::effect::{AssignedTable, EffectModel, PolicyColumn, Support};
 use crate::evaluate::{AssignedPolicies, AssignedReading, AssignedRows, ValidParams, assigned};
 use crate::nuisance::{ObservedRows, Propensity, evaluated_nuisances};
-use crate::{Progress, Result, Seed};
+use crate::{Progress, Result, Run, Seed};
 
 /// The metrics of some test rows on one outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,8 +44,7 @@ impl AssignedTest {
         train: &Part,
         setting: &Setting,
         (allow_unseen, thin_arms): (bool, bool),
-        seed: Seed,
-        progress: &dyn Progress,
+        run: Run<'_>,
     ) -> Result<Option<Self>> {
         if setting.design == Design::Observational && !thin_arms {
             return Ok(None);
@@ -54,7 +53,7 @@ impl AssignedTest {
         let x = part.x(table.x());
         // By shares within strata, as evaluations have it.
         let rows = ObservedRows { stratum_table: None, ..part.observed(&x, setting) };
-        let fitted = evaluated_nuisances(&rows, seed, progress)?;
+        let fitted = evaluated_nuisances(&rows, run)?;
         let Some(propensity) = fitted.propensity else { return Ok(None) };
         let residual = rows.outcomes.iter().zip(&fitted.predictions).map(|(outcome, fitted)| {
             match outcome.prediction.or(fitted.as_deref()) {
@@ -69,7 +68,7 @@ impl AssignedTest {
             .map(|policy| allow_unseen || support.is_known(policies, policy, |_, _| false));
         let is_scored = is_scored.collect();
         let is_seen = trained.iter().map(|rows| *rows > 0).collect();
-        Ok(Some(Self { residual, propensity: propensity.propensity, is_scored, is_seen, seed }))
+        Ok(Some(Self { residual, propensity: propensity.propensity, is_scored, is_seen, seed: run.seed }))
     }
 
     /// The readings of each population. `columns` are effects at hand, by outcome and target.

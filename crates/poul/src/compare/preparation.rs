@@ -11,7 +11,7 @@ use crate::data::{Budget, Encoder, Source, ValidEncoderParams};
 use crate::effect::{Settings, Trained};
 use crate::experiment::Experiment;
 use crate::model::Learner;
-use crate::{Error, Progress, Result, Seed};
+use crate::{Error, Progress, Result, Run, Seed};
 
 /// How an experiment is made ready for learners.
 #[derive(Clone)]
@@ -93,7 +93,9 @@ impl Preparation<'_> {
         let train = table.part(kept);
         let validation = match held.is_empty() {
             true => None,
-            false => Some(Validation::new(&table, &train, table.part(held), &setting, seed, progress)?),
+            false => {
+                Some(Validation::new(&table, &train, table.part(held), &setting, Run::new(seed, progress))?)
+            }
         };
         Ok((Prepared { table, setting, train, validation, encoder }, test))
     }
@@ -140,14 +142,13 @@ impl Prepared {
         part: &Part,
         learner: &Learner,
         settings: &Settings,
-        seed: u64,
-        progress: &dyn Progress,
+        run: Run<'_>,
     ) -> Result<Trained> {
         let takes_exposure = learner.takes_exposure();
         let all = if takes_exposure { self.table.x() } else { self.table.features() };
         let x = part.x(all);
         let data = part.training_data(&x, &self.setting)?.check()?;
-        let mut trained = (learner.train)(&data, settings, Seed::new(seed), progress)?;
+        let mut trained = (learner.train)(&data, settings, run)?;
         if self.table.exposure.is_some() && !takes_exposure {
             trained.notes.push(learner.exposure_note());
         }

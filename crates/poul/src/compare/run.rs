@@ -16,7 +16,7 @@ use crate::evaluate::{Bootstrap, Params, Readings, ValidParams};
 use crate::experiment::Experiment;
 use crate::model::{CheckpointPlan, DEFAULT_LEARNER};
 use crate::progress::Named;
-use crate::{Checkpoint, Error, Kind, Memory, Progress, Result, Seed};
+use crate::{Checkpoint, Error, Kind, Memory, Progress, Result, Run, Seed};
 
 /// What to compare, on what.
 pub struct ComparisonRequest<'a> {
@@ -187,10 +187,11 @@ impl Work<'_> {
             self.progress.finish();
             return serde_json::from_slice(&bytes).map_err(|_| checkpoint.damaged_entry(&entry));
         }
-        let progress =
-            Named { progress: self.progress, name: name.to_owned(), memory: Some(memory), checkpoint: None };
+        let progress = Named { progress: self.progress, name: name.to_owned() };
+        // No checkpoint: the networks of all learners draw from the same streams.
+        let run = Run { memory: Some(memory), ..Run::new(Seed::new(seed), &progress) };
         let Prepared { train, validation, setting, table, .. } = self.prepared;
-        let trained = self.prepared.train(train, entrant.learner, &entrant.settings, seed, &progress)?;
+        let trained = self.prepared.train(train, entrant.learner, &entrant.settings, run)?;
         let effects = trained.effects.as_ref();
         let r_loss = validation.as_ref().map(|validation| validation.r_loss(table, setting, effects));
         let TestReadings { readings, assigned, notes: more } =

@@ -9,7 +9,7 @@ use crate::effect::{EffectModel, Support};
 use crate::evaluate::{Effects, Metric, Outcome, Readings, Scored, ValidParams, arms_are_thin, readings};
 use crate::nuisance::SomeRows;
 use crate::policy::PolicySet;
-use crate::{Error, Progress, Result, Seed, counted};
+use crate::{Error, Progress, Result, Run, Seed, counted};
 
 /// Pairs of row and policy scored together, about.
 const BLOCK_PAIRS: usize = 1 << 19;
@@ -90,7 +90,8 @@ impl<'a> TestRows<'a> {
             .map(|source| Truth::read(source, policies, &targets, against, outcomes, &part.table.rows));
         let populations = populations(&part, question.core)?;
         let how = (question.allow_unseen, thin_arms);
-        let assigned = AssignedTest::new(table, &part, train, setting, how, question.seed, progress)?;
+        let assigned =
+            AssignedTest::new(table, &part, train, setting, how, Run::new(question.seed, progress))?;
         let truth = truth.transpose()?;
         Ok(Self { table, targets, truth, assigned, thin_arms, populations, notes, part })
     }

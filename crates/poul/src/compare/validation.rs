@@ -6,7 +6,7 @@ use crate::effect::EffectModel;
 use crate::nuisance::{
     FirstStage, Needs, OutcomeLoss, OutcomeParams, Propensity, PropensityOrigin, PropensityParams, SomeRows,
 };
-use crate::{Error, Progress, Result, Seed};
+use crate::{Error, Result, Run};
 
 /// Pairs of row and policy scored together, about.
 const BLOCK_PAIRS: usize = 1 << 19;
@@ -30,8 +30,7 @@ impl Validation {
         train: &Part,
         part: Part,
         setting: &Setting,
-        seed: Seed,
-        progress: &dyn Progress,
+        run: Run<'_>,
     ) -> Result<Self> {
         let (x, held_x) = (train.x(table.x()), part.x(table.x()));
         let (rows, held) = (train.observed(&x, setting), part.observed(&held_x, setting));
@@ -43,7 +42,7 @@ impl Validation {
             by_name: false,
             propensity: is_learned.then_some(&propensity),
         };
-        let mut first = FirstStage::fit(&rows, &needs, seed, progress)?;
+        let mut first = FirstStage::fit(&rows, &needs, run)?;
         let m = first.take_outcome()?;
         let given = m.given(&held.outcomes);
         let given: Vec<(usize, &[f32])> = given.iter().map(|(of, values)| (*of, values.as_slice())).collect();
@@ -64,7 +63,7 @@ impl Validation {
                 let x = both.x(table.x());
                 let needs = Needs { n_folds: 1, propensity: Some(&propensity), ..Needs::default() };
                 let rows = both.observed(&x, setting);
-                let fit = FirstStage::fit(&rows, &needs, seed, progress)?.take_propensity()?;
+                let fit = FirstStage::fit(&rows, &needs, run)?.take_propensity()?;
                 let places: Vec<u32> = (train.n_rows() as u32..both.n_rows() as u32).collect();
                 fit.propensity.subset(&places, setting.policies.len())
             }

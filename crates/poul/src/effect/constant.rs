@@ -11,7 +11,7 @@ use super::{EffectModel, Scorer, Scores, Settings, Tensor, Tensors, Trained, Val
 use crate::data::Design;
 use crate::net::RowSource;
 use crate::policy::PolicySet;
-use crate::{Error, Progress, Result, Seed};
+use crate::{Error, Result, Run};
 
 /// The learner's name.
 pub const NAME: &str = "constant";
@@ -31,32 +31,27 @@ pub fn settle(settings: &Settings) -> Result<Settings> {
 }
 
 /// Takes the mean of each arm.
-pub fn train(
-    data: &ValidTrainingData<'_>,
-    settings: &Settings,
-    _seed: Seed,
-    progress: &dyn Progress,
-) -> Result<Trained> {
+pub fn train(data: &ValidTrainingData<'_>, settings: &Settings, run: Run<'_>) -> Result<Trained> {
     settle(settings)?;
-    progress.start("Averaging arms", "rows", Some(data.n_rows() as u64));
-    let run: Vec<usize> =
+    run.progress.start("Averaging arms", "rows", Some(data.n_rows() as u64));
+    let arms: Vec<usize> =
         (0..data.policies.len()).filter(|policy| data.policy_mass()[*policy] > 0.0).collect();
     let mut place = vec![usize::MAX; data.policies.len()];
-    run.iter().enumerate().for_each(|(arm, policy)| place[*policy] = arm);
+    arms.iter().enumerate().for_each(|(arm, policy)| place[*policy] = arm);
     let mut model = Constant {
         outcomes: data.outcomes.iter().map(|outcome| outcome.name.to_owned()).collect(),
-        policies: run.iter().map(|policy| data.policies.name(*policy).to_owned()).collect(),
+        policies: arms.iter().map(|policy| data.policies.name(*policy).to_owned()).collect(),
         n_features: data.x.n_cols(),
         mean: Vec::new(),
         standard_error: Vec::new(),
     };
     for outcome in &data.outcomes {
-        let arms = arm_means(outcome.values, data, &place, run.len());
-        model.mean.extend(arms.iter().map(|arm| arm.0 as f32));
-        model.standard_error.extend(arms.iter().map(|arm| arm.1 as f32));
+        let means = arm_means(outcome.values, data, &place, arms.len());
+        model.mean.extend(means.iter().map(|arm| arm.0 as f32));
+        model.standard_error.extend(means.iter().map(|arm| arm.1 as f32));
     }
-    progress.advance(data.n_rows() as u64);
-    progress.finish();
+    run.progress.advance(data.n_rows() as u64);
+    run.progress.finish();
     let mut notes = Vec::new();
     if data.design != Design::Randomized {
         let design = data.design.name();

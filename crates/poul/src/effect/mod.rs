@@ -11,7 +11,6 @@
 //! | `wrong_setting` | what is wrong with a setting, in words |
 //! | `averages` | average effects of policies, with their errors |
 //! | `trained` | what a learner gives back: effects, history, notes |
-//! | `tensor` | numbers that a model file keeps |
 //! | `exposed` | encoded rows with how much each meets every context |
 //! | `embedding` | policies as points, and how far effects can differ between them |
 //! | `support` | which atoms were seen, how far a policy is from those that were run |
@@ -37,12 +36,12 @@ mod question;
 mod settings;
 mod support;
 mod table;
-mod tensor;
 mod trained;
 mod training_data;
 mod training_rows;
 mod wrong_setting;
 
+pub use crate::net::{Tensor, Tensors};
 pub use crate::nuisance::{BaselineRows, OutcomeColumn};
 pub use averages::{AverageEstimate, Averages};
 pub use beside::name_beside;
@@ -54,7 +53,6 @@ pub use question::{Asked, Question};
 pub use settings::Settings;
 pub use support::{AtomSupport, PolicySupport, Support};
 pub use table::EffectTable;
-pub use tensor::{Tensor, Tensors};
 pub use trained::{Phase, Trained};
 pub use training_data::{GivenPropensity, TrainingData, ValidTrainingData};
 pub use wrong_setting::wrong_value;

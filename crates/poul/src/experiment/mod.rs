@@ -1,5 +1,5 @@
 //! An experiment: a table, what its columns are, the policies that ran, the one others are compared with, and how rows got
-//! theirs. Everything is resolved once, here, for whatever is done with it: check, fit, compare, tune.
+//! theirs. Everything is resolved once, here, for whatever is done with it: check, fit, compare, tune, evaluate.
 //!
 //! | file | subject |
 //! |---|---|

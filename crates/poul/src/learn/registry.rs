@@ -3,7 +3,7 @@
 use super::rival::{self, ridge};
 use super::{poul, stack};
 use crate::effect::{EffectModel, Settings, Tensors, Trained, ValidTrainingData, constant};
-use crate::{Error, Kind, Progress, Result, Seed};
+use crate::{Error, Kind, Result, Run};
 
 /// What a learner is to the rest of the library.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +15,7 @@ pub struct Learner {
     /// Completes settings with defaults; refuses unknown names and values out of range. Called before data are read.
     pub settle: fn(&Settings) -> Result<Settings>,
     /// Learns, by settings that were settled.
-    pub train: fn(&ValidTrainingData<'_>, &Settings, Seed, &dyn Progress) -> Result<Trained>,
+    pub train: fn(&ValidTrainingData<'_>, &Settings, Run<'_>) -> Result<Trained>,
     /// Reads a model back: the learner's own manifest, and its tensors, all of which it takes.
     pub load: fn(&serde_json::Value, &mut Tensors) -> Result<Box<dyn EffectModel>>,
 }

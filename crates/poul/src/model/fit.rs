@@ -12,8 +12,7 @@ use crate::effect::{ExposedRows, Settings, TrainingData, ValidTrainingData};
 use crate::experiment::Experiment;
 use crate::learn::{DEFAULT_LEARNER, learner, learns_from_auxiliary};
 use crate::policy::{Assigner, Exposure};
-use crate::progress::Resumable;
-use crate::{Checkpoint, Error, Progress, Result, Seed};
+use crate::{Checkpoint, Error, Progress, Result, Run, Seed};
 
 /// A fit as it is asked for. Everything but the experiment has a default.
 #[must_use = "nothing is fitted before `run`"]
@@ -192,11 +191,8 @@ fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Model> {
     data.start = start.map(Model::effects);
     let data = data.check()?;
     notes.extend(check::few_rows(&policies, data.policy_rows()));
-    let seed = Seed::new(request.seed);
-    let trained = match &checkpoint {
-        None => (learner.train)(&data, &settings, seed, progress)?,
-        Some(checkpoint) => (learner.train)(&data, &settings, seed, &Resumable { progress, checkpoint })?,
-    };
+    let run = Run { checkpoint: checkpoint.as_ref(), ..Run::new(Seed::new(request.seed), progress) };
+    let trained = (learner.train)(&data, &settings, run)?;
     notes.extend(checkpoint.iter().flat_map(|checkpoint| checkpoint.notes().iter().cloned()));
     notes.extend(trained.notes);
     if !columns.auxiliary.is_empty() && !learns_from_auxiliary(learner.name) {

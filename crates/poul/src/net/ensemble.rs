@@ -1,86 +1,80 @@
 //! Networks of one shape trained side by side: fitting with early stopping, the mean of their outputs, and their
 //! weights as named tensors.
 
-use std::borrow::Cow;
-
-use crate::net::{
-    AdamParams, Epoch, Layout, Network, RowSource, Schedule, Trainer, TrainerParams, predict, train,
-};
-use crate::{Error, Kind, Progress, Result, Seed};
-
-use super::rows::SomeRows;
-
-/// A matrix of weights as a model file stores it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Tensor<'a> {
-    /// Its name, such as `m.0.1.y0.0.weight`: nuisance, fold, member, matrix.
-    pub name: String,
-    /// Rows and columns.
-    pub shape: [usize; 2],
-    /// The values, row by row.
-    pub values: Cow<'a, [f32]>,
-}
-
-/// Looks a stored tensor up by name: its shape and values.
-pub type FindTensor<'f> = dyn Fn(&str) -> Option<(Vec<usize>, Vec<f32>)> + 'f;
+use super::batch::{Network, RowSource};
+use super::epochs::{Epoch, train};
+use super::layout::Layout;
+use super::optimizer::Adam;
+use super::predict::predict;
+use super::schedule::Schedule;
+use super::tensor::{Tensor, Tensors};
+use super::trainer::{Trainer, TrainerParams};
+use crate::{Error, Kind, Result, Run};
 
 /// The members' weights.
 #[derive(Clone, Debug)]
-pub(super) struct Ensemble {
-    pub(super) layout: Layout,
-    pub(super) weights: Vec<Vec<f32>>,
+pub(crate) struct Ensemble {
+    pub(crate) layout: Layout,
+    pub(crate) weights: Vec<Vec<f32>>,
 }
 
+/// The loss of members with these weights on the rows to stop by.
+pub(crate) type Judge<'a> = dyn Fn(&[&[f32]]) -> Result<f64> + 'a;
+/// The weights that members start from, given those they would have otherwise.
+pub(crate) type Start<'a> = dyn Fn(&[&[f32]]) -> Result<Vec<Vec<f32>>> + 'a;
+
 /// What an ensemble is fitted to, and how.
-pub(super) struct Fit<'a> {
-    pub(super) x: &'a dyn RowSource,
+pub(crate) struct Fit<'a> {
+    pub(crate) x: &'a dyn RowSource,
     /// Rows to train on.
-    pub(super) rows: &'a [u32],
-    /// Rows to stop by.
-    pub(super) held: &'a [u32],
-    pub(super) loss: &'a dyn Network,
-    pub(super) outputs: &'a dyn Network,
-    pub(super) n_out: usize,
-    /// The loss of outputs for the held rows, in their order.
-    pub(super) held_loss: &'a dyn Fn(&[f32]) -> f64,
-    pub(super) adam: AdamParams,
-    pub(super) n_members: usize,
-    pub(super) schedule: &'a Schedule,
+    pub(crate) rows: &'a [u32],
+    pub(crate) loss: &'a dyn Network,
+    /// What training is stopped by; nothing without rows that are held out.
+    pub(crate) judge: Option<&'a Judge<'a>>,
+    pub(crate) adam: Adam,
+    pub(crate) n_members: usize,
+    pub(crate) start: Option<&'a Start<'a>>,
+    pub(crate) schedule: &'a Schedule,
+    /// Which part of a training in several it is, from 0: each has streams of its own.
+    pub(crate) part: u64,
     /// What the progress bar says.
-    pub(super) stage: String,
+    pub(crate) stage: &'a str,
 }
 
 /// A fitted ensemble and how training went.
-pub(super) struct Fitted {
-    pub(super) ensemble: Ensemble,
-    pub(super) history: Vec<Epoch>,
-    pub(super) best: usize,
+pub(crate) struct Fitted {
+    pub(crate) ensemble: Ensemble,
+    pub(crate) history: Vec<Epoch>,
+    pub(crate) best: usize,
 }
 
 impl Fit<'_> {
-    pub(super) fn run(self, layout: Layout, seed: Seed, progress: &dyn Progress) -> Result<Fitted> {
+    pub(crate) fn run(self, layout: Layout, run: Run<'_>) -> Result<Fitted> {
+        let stream = |name: &str| match self.part {
+            0 => run.child(name),
+            part => run.child(name).index(part),
+        };
         let params = TrainerParams { n_members: self.n_members, ..TrainerParams::default() };
-        let mut trainer = Trainer::new(layout.clone(), self.adam.check()?, params, seed.child("start"))?;
-        let held = SomeRows { x: self.x, rows: self.held };
+        let mut trainer = Trainer::new(layout.clone(), self.adam, params, stream("start").seed)?;
+        if let Some(start) = self.start {
+            let fresh: Vec<&[f32]> = (0..self.n_members).map(|member| trainer.weights(member)).collect();
+            let weights = start(&fresh)?;
+            trainer.start_from(&weights)?;
+        }
         let mut validate = |trainer: &Trainer| {
-            if self.held.is_empty() {
-                return Ok(None);
-            }
             let weights: Vec<&[f32]> =
                 (0..trainer.n_members()).map(|member| trainer.averaged_weights(member)).collect();
-            let outputs = mean_outputs(trainer.layout(), &weights, self.outputs, &held, self.n_out)?;
-            Ok(Some((self.held_loss)(&outputs)))
+            self.judge.map(|judge| judge(&weights)).transpose()
         };
-        progress.start(&self.stage, "rows", Some(self.schedule.most_rows(self.rows.len())));
-        let order = seed.child("order");
-        let trained =
-            train(&mut trainer, self.x, self.rows, self.loss, self.schedule, &mut validate, order, progress);
+        run.progress.start(self.stage, "rows", Some(self.schedule.most_rows(self.rows.len())));
+        let order = stream("order");
+        let trained = train(&mut trainer, self.x, self.rows, self.loss, self.schedule, &mut validate, order);
         // Where training itself went wrong, in which network is worth knowing.
         let trained = trained.map_err(|error| match error.kind() {
-            Kind::Other => error.at(self.stage.as_str()),
+            Kind::Other => error.at(self.stage),
             _ => error,
         })?;
-        progress.finish();
+        run.progress.finish();
         let ensemble = Ensemble { layout, weights: trained.weights };
         Ok(Fitted { ensemble, history: trained.history, best: trained.best })
     }
@@ -88,70 +82,50 @@ impl Fit<'_> {
 
 impl Ensemble {
     /// The members' mean output for every row.
-    pub(super) fn mean(&self, outputs: &dyn Network, x: &dyn RowSource, n_out: usize) -> Result<Vec<f32>> {
+    pub(crate) fn mean(&self, outputs: &dyn Network, x: &dyn RowSource, n_out: usize) -> Result<Vec<f32>> {
         let weights: Vec<&[f32]> = self.weights.iter().map(Vec::as_slice).collect();
         mean_outputs(&self.layout, &weights, outputs, x, n_out)
     }
 
     /// Every matrix of every member, named `<prefix>.<member>.<matrix>`.
-    pub(super) fn tensors(&self, prefix: &str) -> Vec<Tensor<'_>> {
+    pub(crate) fn tensors(&self, prefix: &str) -> Vec<Tensor<'_>> {
         let members = self.weights.iter().enumerate();
         members
             .flat_map(|(member, weights)| {
-                self.layout.segments().iter().map(move |segment| Tensor {
-                    name: format!("{prefix}.{member}.{}", segment.name),
-                    shape: [segment.n_rows, segment.n_cols],
-                    values: Cow::Borrowed(&weights[segment.range()]),
+                self.layout.segments().iter().map(move |segment| {
+                    let shape = [segment.n_rows, segment.n_cols];
+                    let name = format!("{prefix}.{member}.{}", segment.name);
+                    Tensor::new(name, &shape, &weights[segment.range()])
                 })
             })
             .collect()
     }
 
-    /// Puts an ensemble together again from the tensors of [`tensors`](Self::tensors).
-    pub(super) fn from_parts(
+    /// Puts an ensemble together again from what [`tensors`](Self::tensors) gave.
+    pub(crate) fn from_tensors(
         layout: Layout,
         n_members: usize,
         prefix: &str,
-        find: &FindTensor<'_>,
+        tensors: &mut Tensors,
     ) -> Result<Self> {
-        let mut all = Vec::new();
+        let mut weights = Vec::new();
         for member in 0..n_members {
-            // Found first: a manifest may promise more than there is memory for.
-            let mut found = Vec::with_capacity(layout.segments().len());
-            for segment in layout.segments() {
-                let name = format!("{prefix}.{member}.{}", segment.name);
-                let Some((shape, values)) = find(&name) else {
-                    return Err(damaged(format!("the tensor `{name}` is missing")));
-                };
-                let expected = [segment.n_rows, segment.n_cols];
-                if shape != expected || values.len() != segment.range().len() {
-                    let what = format!("the tensor `{name}` has shape {shape:?} instead of {expected:?}");
-                    return Err(damaged(what));
-                }
-                if values.iter().any(|value| !value.is_finite()) {
-                    return Err(damaged(format!("the tensor `{name}` holds a number that is not finite")));
-                }
-                found.push(values);
-            }
-            let mut weights = vec![0.0; layout.n_values()];
-            for (segment, values) in layout.segments().iter().zip(found) {
-                weights[segment.range()].copy_from_slice(&values);
-            }
-            all.push(weights);
+            weights.push(tensors.take_weights(&layout, |segment| format!("{prefix}.{member}.{segment}"))?);
         }
-        if all.is_empty() {
-            return Err(damaged(format!("`{prefix}` has no members")));
+        match weights.is_empty() {
+            true => Err(damaged(format!("`{prefix}` has no members"))),
+            false => Ok(Self { layout, weights }),
         }
-        Ok(Self { layout, weights: all })
     }
 }
 
 /// A stored model that cannot be put together.
-pub(super) fn damaged(what: String) -> Error {
+pub(crate) fn damaged(what: String) -> Error {
     Error::input(what).hint("the model is damaged or was changed by hand: fit it again")
 }
 
-fn mean_outputs(
+/// The mean output of members with these weights for every row.
+pub(crate) fn mean_outputs(
     layout: &Layout,
     weights: &[&[f32]],
     outputs: &dyn Network,

@@ -4,11 +4,11 @@ use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
 use super::batch::{Network, RowSource};
-use super::resume::{Best, Run, Standing};
+use super::resume::{Best, Standing, State};
 use super::schedule::Schedule;
 use super::trainer::Trainer;
 use super::window::{self, Windows};
-use crate::{Error, Progress, Result, Seed};
+use crate::{Error, Progress, Result, Run, Seed};
 
 /// One epoch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,8 +32,8 @@ pub struct Trained {
 
 /// Trains on `rows`; `validate` gives the loss on held-out rows, or `None` where there are none.
 ///
-/// With a checkpoint behind `progress`, a run that was stopped goes on where it was, to the same bits, and one that was
-/// over gives back what came out: go on from the weights that are returned, not from the trainer. `seed` names the run.
+/// With a checkpoint, a run that was stopped goes on where it was, to the same bits, and one that was over gives back what
+/// came out: go on from the weights that are returned, not from the trainer. The run's seed is its name there.
 #[expect(clippy::too_many_arguments, reason = "each is a different thing that only the caller has")]
 pub fn train(
     trainer: &mut Trainer,
@@ -42,30 +42,29 @@ pub fn train(
     network: &dyn Network,
     schedule: &Schedule,
     validate: &mut dyn FnMut(&Trainer) -> Result<Option<f64>>,
-    seed: Seed,
-    progress: &dyn Progress,
+    run: Run<'_>,
 ) -> Result<Trained> {
     schedule.check()?;
     if rows.is_empty() {
         return Err(Error::input("there are no rows to train on").hint("fewer folds, or more rows"));
     }
     trainer.optimizer.decay_factor = schedule.decay_factor(rows.len());
-    let mut run = Run::new(trainer, rows, schedule, seed, progress);
-    if let Some(trained) = run.finished(trainer)? {
-        progress.remark("done before, from the checkpoint");
+    let mut state = State::new(trainer, rows, schedule, run);
+    if let Some(trained) = state.finished(trainer)? {
+        run.progress.remark("done before, from the checkpoint");
         return Ok(trained);
     }
     let trained = match source.window_rows() {
         None => {
-            let mut feed = Feed::Whole { source, order: Order::new(rows, None, seed) };
-            run_epochs(trainer, &mut feed, rows.len(), network, schedule, validate, &mut run, progress)
+            let mut feed = Feed::Whole { source, order: Order::new(rows, None, run.seed) };
+            run_epochs(trainer, &mut feed, rows.len(), network, schedule, validate, &mut state, run.progress)
         }
         Some(window_rows) => std::thread::scope(|scope| {
             // A batch lies in one window.
             let window_rows = (window_rows / schedule.batch_rows).max(1) * schedule.batch_rows;
-            let order = Order::new(rows, Some(window_rows), seed);
+            let order = Order::new(rows, Some(window_rows), run.seed);
             let mut feed = Feed::Windows { windows: Windows::start(scope, source), order, window_rows };
-            run_epochs(trainer, &mut feed, rows.len(), network, schedule, validate, &mut run, progress)
+            run_epochs(trainer, &mut feed, rows.len(), network, schedule, validate, &mut state, run.progress)
         }),
     };
     // What a row that could not be read does to a loss is not worth telling.
@@ -83,11 +82,11 @@ fn run_epochs(
     network: &dyn Network,
     schedule: &Schedule,
     validate: &mut dyn FnMut(&Trainer) -> Result<Option<f64>>,
-    run: &mut Run<'_>,
+    state: &mut State<'_>,
     progress: &dyn Progress,
 ) -> Result<Trained> {
     let (n_passes, n_steps) = (schedule.passes(n_rows), schedule.steps(n_rows));
-    let mut at = run.resume(trainer)?.unwrap_or_default();
+    let mut at = state.resume(trainer)?.unwrap_or_default();
     progress.advance(schedule.rows_until(&at, n_rows));
     while at.epoch < schedule.epochs {
         while at.n_steps < n_passes * n_steps {
@@ -95,22 +94,22 @@ fn run_epochs(
             let (source, batch) = feed.batch(pass, at.n_steps % n_steps, schedule.batch_rows)?;
             if let Some(loss) = trainer.try_step(source, batch, network)? {
                 let what = format!("the loss is {loss} in epoch {}, step {}", at.epoch + 1, at.n_steps + 1);
-                return Err(run.diverged(trainer, at, &what));
+                return Err(state.diverged(trainer, at, &what));
             }
             let losses = trainer.losses();
             at.total += losses.iter().sum::<f64>() / losses.len() as f64;
             at.n_steps += 1;
             progress.advance(batch.len() as u64);
             if progress.cancelled() {
-                run.save(trainer, &at)?;
+                state.save(trainer, &at)?;
                 return Err(Error::cancelled());
             }
-            run.save_if_due(trainer, &at);
+            state.save_if_due(trainer, &at);
         }
         let validation = validate(trainer)?;
         if let Some(loss) = validation.filter(|loss| !loss.is_finite()) {
             let what = format!("the validation loss is {loss} after epoch {}", at.epoch + 1);
-            return Err(run.diverged(trainer, at, &what));
+            return Err(state.diverged(trainer, at, &what));
         }
         at.history.push(Epoch { loss: at.total / (n_passes * n_steps) as f64, validation });
         if let Some(loss) = validation.filter(|_| schedule.patience > 0)
@@ -129,7 +128,7 @@ fn run_epochs(
         Some(best) => Trained { weights: best.weights, history: at.history, best: best.epoch },
         None => Trained { weights: averaged(trainer), history: at.history, best: last },
     };
-    run.finish(&trained);
+    state.finish(&trained);
     Ok(trained)
 }
 
@@ -256,8 +255,8 @@ mod tests {
         };
         let rows: Vec<u32> = (0..n_rows as u32).collect();
         let source = DenseRows::new(&x, 1)?;
-        let seed = Seed::new(2);
-        let trained = train(&mut trainer, &source, &rows, &loss, schedule, validate, seed, progress)?;
+        let run = Run::new(Seed::new(2), progress);
+        let trained = train(&mut trainer, &source, &rows, &loss, schedule, validate, run)?;
         Ok((trained, trainer.n_steps()))
     }
 
@@ -324,8 +323,7 @@ mod tests {
                 &nothing,
                 &schedule,
                 &mut |_| Ok(None),
-                Seed::new(2),
-                &Silent,
+                Run::new(Seed::new(2), &Silent),
             )?;
             Ok(trainer.weights(0)[0] / start)
         };

@@ -45,6 +45,7 @@
 
 mod batch;
 mod checkpoint;
+mod ensemble;
 mod epochs;
 mod gradients;
 mod kernel;
@@ -59,12 +60,14 @@ mod schedule;
 mod sparse;
 mod table;
 mod tape;
+mod tensor;
 mod trainer;
 mod update;
 mod window;
 mod workspace;
 
 pub use batch::{Batch, DenseRows, Network, RowSource};
+pub(crate) use ensemble::{Ensemble, Fit, Fitted, damaged, mean_outputs};
 pub use epochs::{Epoch, Trained, train};
 pub use kernel::elementwise::Activation;
 pub use layout::{Dense, Group, Init, LayerNorm, Layout, LayoutBuilder, Segment, Weight};
@@ -75,5 +78,6 @@ pub(crate) use predict::{BLOCK_ROWS, Block, Columns, Prepared, check_n_rows, fil
 pub use schedule::Schedule;
 pub use sparse::SparseRows;
 pub use tape::{Tape, Var};
+pub use tensor::{Tensor, Tensors};
 pub use trainer::{Trainer, TrainerParams};
 pub use workspace::Workspace;

@@ -8,7 +8,7 @@ use super::epochs::{Epoch, Trained};
 use super::schedule::Schedule;
 use super::trainer::Trainer;
 use crate::checkpoint::{NOT_KEPT, hash};
-use crate::{Checkpoint, Error, Progress, Result, Seed};
+use crate::{Checkpoint, Error, Progress, Result, Run};
 
 /// Where training stands, besides the state of the trainer.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,8 +32,8 @@ pub(super) struct Best {
     pub(super) weights: Vec<Vec<f32>>,
 }
 
-/// A training run and its checkpoint, if there is one.
-pub(super) struct Run<'c> {
+/// What a training run leaves behind, if it has a checkpoint.
+pub(super) struct State<'c> {
     checkpoint: Option<&'c Checkpoint>,
     progress: &'c dyn Progress,
     name: String,
@@ -42,20 +42,13 @@ pub(super) struct Run<'c> {
     n_steps_at_last: u64,
 }
 
-impl<'c> Run<'c> {
-    pub(super) fn new(
-        trainer: &Trainer,
-        rows: &[u32],
-        schedule: &Schedule,
-        seed: Seed,
-        progress: &'c dyn Progress,
-    ) -> Self {
-        let checkpoint = progress.checkpoint();
+impl<'c> State<'c> {
+    pub(super) fn new(trainer: &Trainer, rows: &[u32], schedule: &Schedule, run: Run<'c>) -> Self {
         Self {
-            checkpoint,
-            progress,
-            name: format!("{:016x}", seed.value()),
-            fingerprint: checkpoint.map_or(0, |_| fingerprint_of(trainer, rows, schedule)),
+            checkpoint: run.checkpoint,
+            progress: run.progress,
+            name: format!("{:016x}", run.seed.value()),
+            fingerprint: run.checkpoint.map_or(0, |_| fingerprint_of(trainer, rows, schedule)),
             n_steps_at_last: trainer.n_steps(),
         }
     }

@@ -1,9 +1,9 @@
-//! Named numbers: what learners hand to the model file and take from it.
+//! Named numbers: what models hand to their file and take from it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::net::Layout;
+use super::layout::Layout;
 use crate::{Error, Result};
 
 /// Numbers under a name, in a shape.
@@ -49,6 +49,12 @@ impl Tensors {
         }
     }
 
+    /// Takes a column out, however long.
+    pub(crate) fn take_column(&mut self, name: &str) -> Result<Vec<f32>> {
+        let length = self.shape(name).and_then(|shape| shape.first().copied()).unwrap_or(0);
+        self.take(name, &[length, 1])
+    }
+
     /// Takes out the weights of a network, whose matrices have the names that `name` gives them. All are found before anything is
     /// allocated: a file may promise more than there is memory for.
     pub(crate) fn take_weights(
@@ -88,6 +94,12 @@ impl Tensors {
     /// The names that were not taken yet, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
+    }
+}
+
+impl<'a> FromIterator<Tensor<'a>> for Tensors {
+    fn from_iter<I: IntoIterator<Item = Tensor<'a>>>(all: I) -> Self {
+        Self(all.into_iter().map(|own| (own.name, (own.shape, own.values.into_owned()))).collect())
     }
 }
 

@@ -5,7 +5,7 @@ use super::{
     Folds, ObservedRows, OutcomeLoss, OutcomeParams, PropensityFit, PropensityParams, Residuals,
     ValidOutcomeParams, ValidPropensityParams,
 };
-use crate::{Error, Progress, Result, Seed};
+use crate::{Error, Result, Run};
 
 /// Folds where nothing is said, and where rows are few: there an outcome model that has seen 5 rows of 6 is much better than one
 /// that has seen 4, and costs little.
@@ -38,26 +38,20 @@ pub struct Needs<'a> {
 
 impl FirstStage {
     /// Fits what is needed.
-    pub fn fit(
-        rows: &ObservedRows<'_>,
-        needs: &Needs<'_>,
-        seed: Seed,
-        progress: &dyn Progress,
-    ) -> Result<Self> {
+    pub fn fit(rows: &ObservedRows<'_>, needs: &Needs<'_>, run: Run<'_>) -> Result<Self> {
         let n_folds = match needs.n_folds {
             0 if rows.n_rows() <= FEW_ROWS => FOLDS_OF_FEW,
             0 => FOLDS,
             given => given,
         };
-        let folds = Folds::deal(rows.n_rows(), rows.cluster, n_folds, seed.child("folds"));
+        let folds = Folds::deal(rows.n_rows(), rows.cluster, n_folds, run.seed.child("folds"));
         let weight = rows.single_weight();
         let weight = weight.as_deref();
-        let outcome = needs.outcome.map(|(params, loss)| {
-            Residuals::fit(rows, weight, &folds, (params, loss), needs.by_name, seed, progress)
-        });
+        let outcome = needs
+            .outcome
+            .map(|(params, loss)| Residuals::fit(rows, weight, &folds, (params, loss), needs.by_name, run));
         let outcome = outcome.transpose()?;
-        let propensity =
-            needs.propensity.map(|params| rows.fit_propensity(weight, &folds, params, seed, progress));
+        let propensity = needs.propensity.map(|params| rows.fit_propensity(weight, &folds, params, run));
         let missing = || Error::usage("an observational design needs features or propensities");
         let propensity = propensity.transpose()?.map(|fit| fit.ok_or_else(missing)).transpose()?;
         Ok(Self { folds, outcome, propensity })
@@ -70,8 +64,7 @@ impl FirstStage {
         n_folds: usize,
         residual: bool,
         clip: Option<f32>,
-        seed: Seed,
-        progress: &dyn Progress,
+        run: Run<'_>,
     ) -> Result<Self> {
         let outcome = OutcomeParams::default().check()?;
         let propensity = clip.map(|clip| PropensityParams { clip, ..PropensityParams::default() }.check());
@@ -82,7 +75,7 @@ impl FirstStage {
             by_name: true,
             propensity: propensity.as_ref(),
         };
-        Self::fit(rows, &needs, seed.child("poul"), progress)
+        Self::fit(rows, &needs, run.child("poul"))
     }
 
     /// Outcomes less m, which were asked for.
@@ -103,10 +96,10 @@ impl FirstStage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Silent;
     use crate::data::Design;
     use crate::net::{DenseRows, Schedule};
     use crate::nuisance::{OutcomeColumn, PropensityColumn, PropensityOrigin};
+    use crate::{Seed, Silent};
 
     const ROWS: usize = 60;
 
@@ -134,7 +127,7 @@ mod tests {
         };
         let fit = |outcomes| {
             let rows = ObservedRows { x: Some(&x), outcomes, ..ObservedRows::new(&names, &policy) };
-            FirstStage::fit(&rows, &needs, seed, &Silent).unwrap().take_outcome().unwrap()
+            FirstStage::fit(&rows, &needs, Run::new(seed, &Silent)).unwrap().take_outcome().unwrap()
         };
         let one = fit(vec![column("y", &y), column("z", &z)]);
         let other = fit(vec![column("z", &z), column("y", &y)]);
@@ -150,7 +143,7 @@ mod tests {
         let names = ["a".to_owned(), "b".to_owned()];
         let policy: Vec<u32> = (0..ROWS as u32).map(|row| row % 2).collect();
         let rows = ObservedRows::new(&names, &policy);
-        let mut first = FirstStage::fit(&rows, &Needs::default(), Seed::new(1), &Silent).unwrap();
+        let mut first = FirstStage::fit(&rows, &Needs::default(), Run::new(Seed::new(1), &Silent)).unwrap();
         assert_eq!(first.folds.n_folds, FOLDS_OF_FEW);
         assert!(first.take_outcome().is_err() && first.take_propensity().is_err());
     }
@@ -166,11 +159,14 @@ mod tests {
         let needs = Needs { propensity: Some(&params), ..Needs::default() };
         let rows = ObservedRows { design: Design::Observational, ..ObservedRows::new(&names, &policy) };
         assert_eq!(rows.propensity_origin(), PropensityOrigin::Learned);
-        let error = FirstStage::fit(&rows, &needs, Seed::new(1), &Silent).err().unwrap();
+        let error = FirstStage::fit(&rows, &needs, Run::new(Seed::new(1), &Silent)).err().unwrap();
         assert!(error.to_string().contains("needs features or propensities"), "{error}");
         let rows = ObservedRows { propensity: given.to_vec(), ..rows };
         assert_eq!(rows.propensity_origin(), PropensityOrigin::Columns);
-        let fit = FirstStage::fit(&rows, &needs, Seed::new(1), &Silent).unwrap().take_propensity().unwrap();
+        let fit = FirstStage::fit(&rows, &needs, Run::new(Seed::new(1), &Silent))
+            .unwrap()
+            .take_propensity()
+            .unwrap();
         assert_eq!(fit.propensity.of_row(7, 2), [0.25, 0.75]);
     }
 }

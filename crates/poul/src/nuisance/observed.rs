@@ -9,7 +9,7 @@ use super::{
 };
 use crate::data::{Design, Table};
 use crate::net::RowSource;
-use crate::{Error, Progress, Result, Seed};
+use crate::{Error, Result, Run};
 
 /// Rows with what they got and what happened.
 #[derive(Clone)]
@@ -132,8 +132,7 @@ impl<'a> ObservedRows<'a> {
         weight: Option<&[f32]>,
         folds: &Folds,
         params: &ValidPropensityParams,
-        seed: Seed,
-        progress: &dyn Progress,
+        run: Run<'_>,
     ) -> Result<Option<PropensityFit>> {
         let design = match self.propensity_origin() {
             PropensityOrigin::Columns => AssignmentDesign::Columns(&self.propensity),
@@ -157,7 +156,7 @@ impl<'a> ObservedRows<'a> {
             cluster: self.cluster,
             rows: self.numbers,
         };
-        fit_propensity(&assignment, &design, params, seed.child("propensity"), progress).map(Some)
+        fit_propensity(&assignment, &design, params, run.child("propensity")).map(Some)
     }
 }
 

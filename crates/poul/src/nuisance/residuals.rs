@@ -5,7 +5,7 @@ use super::observed::StackedBaseline;
 use super::{
     Folds, ObservedRows, OutcomeColumn, OutcomeFit, OutcomeLoss, OutcomeProblem, ValidOutcomeParams,
 };
-use crate::{Error, Progress, Result, Seed};
+use crate::{Error, Result, Run};
 
 /// Y − m̂(X), out of fold, and the models.
 pub struct Residuals {
@@ -27,8 +27,7 @@ impl Residuals {
         folds: &Folds,
         (params, loss): (&ValidOutcomeParams, OutcomeLoss),
         by_name: bool,
-        seed: Seed,
-        progress: &dyn Progress,
+        run: Run<'_>,
     ) -> Result<Self> {
         let mut order: Vec<usize> = (0..rows.outcomes.len()).collect();
         if by_name {
@@ -48,7 +47,7 @@ impl Residuals {
             extra: baseline.as_ref().map(|baseline| baseline.rows(&scaled.baseline)),
             ..OutcomeProblem::new(x, &scaled.values, &losses)
         };
-        let outcome = fit_outcome(&problem, folds, params, seed.child("outcome model"), progress)?;
+        let outcome = fit_outcome(&problem, folds, params, run.child("outcome model"))?;
         let values = scaled.values.iter().zip(&outcome.predicted).map(|(y, m)| y - m).collect();
         let own = Self { values, means: scaled.means, scales: scaled.scales, outcome };
         Ok(if order.is_sorted() { own } else { own.in_order(&order) })

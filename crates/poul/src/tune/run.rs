@@ -10,7 +10,7 @@ use crate::compare::{Part, Preparation, Prepared};
 use crate::effect::Settings;
 use crate::model::{CheckpointPlan, Learner};
 use crate::progress::Named;
-use crate::{Checkpoint, Error, Kind, Progress, Result, Seed};
+use crate::{Checkpoint, Error, Kind, Progress, Result, Run, Seed};
 
 /// What to search, on what.
 pub struct TuneRequest<'a> {
@@ -208,8 +208,7 @@ impl Work<'_> {
         {
             return serde_json::from_slice(&bytes).map_err(|_| checkpoint.damaged_entry(&entry));
         }
-        let progress =
-            Named { progress: self.progress, name: name.to_owned(), memory: None, checkpoint: None };
+        let progress = Named { progress: self.progress, name: name.to_owned() };
         let judged = match self.r_loss(&settings, part, &progress) {
             Ok(r_loss) => Judged { r_loss, error: None },
             Err(error) if matches!(error.kind(), Kind::Cancelled | Kind::Output) => return Err(error),
@@ -226,8 +225,8 @@ impl Work<'_> {
 
     fn r_loss(&self, settings: &Settings, part: &Part, progress: &dyn Progress) -> Result<Vec<f64>> {
         let Prepared { table, setting, validation, .. } = self.prepared;
-        let seed = self.request.preparation.seed;
-        let trained = self.prepared.train(part, self.request.learner, settings, seed, progress)?;
+        let run = Run::new(Seed::new(self.request.preparation.seed), progress);
+        let trained = self.prepared.train(part, self.request.learner, settings, run)?;
         let effects = trained.effects.as_ref();
         let r_loss = validation.as_ref().map(|validation| validation.r_loss(table, setting, effects));
         Ok(r_loss.transpose()?.unwrap_or_default())

@@ -4,7 +4,7 @@ use poul::effect::{OutcomeColumn, Settings, TrainingData};
 use poul::model::learner;
 use poul::net::DenseRows;
 use poul::policy::PolicySet;
-use poul::{Seed, Silent};
+use poul::{Run, Seed, Silent};
 use rand::RngExt;
 
 const N_ROWS: usize = 600;
@@ -38,7 +38,7 @@ fn differences_of_probabilities_stay_within_the_bound() {
     settings.training.insert("calibrate".into(), false.into());
     let poul = learner("poul").unwrap();
     let settings = (poul.settle)(&settings).unwrap();
-    let trained = (poul.train)(&data, &settings, Seed::new(1), &Silent).unwrap();
+    let trained = (poul.train)(&data, &settings, Run::new(Seed::new(1), &Silent)).unwrap();
 
     let net = trained.effects.policy_embedding().unwrap();
     let (gains, slope) = (net.gains(0), net.link_slope());

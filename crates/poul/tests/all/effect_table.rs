@@ -11,7 +11,7 @@ use poul::effect::{EffectTable, OutcomeColumn, Question, Scorer, Scores, Setting
 use poul::net::{DenseRows, RowSource};
 use poul::policy::PolicySet;
 use poul::stats::normal_quantile;
-use poul::{Result, Seed, Silent};
+use poul::{Result, Run, Seed, Silent};
 
 /// Effects that name their row and policy: x + 10·policy on the first outcome, twice that on the second.
 struct Linear {
@@ -250,7 +250,7 @@ fn arm_means(policy: &[u32], y: &[f64], weight: Option<&[f64]>) -> (Vec<f32>, Ve
         )
     };
     let data = data.check().unwrap();
-    let trained = constant::train(&data, &Settings::default(), Seed::new(1), &Silent).unwrap();
+    let trained = constant::train(&data, &Settings::default(), Run::new(Seed::new(1), &Silent)).unwrap();
     let question =
         Question { policies: vec!["b".into(), "c".into(), "never".into()], against: Some("a".into()) };
     let asked = question.ask(&policies, false).unwrap();

@@ -7,7 +7,7 @@ use poul::evaluate::{Assigned, AverageEffect, Effects, Outcome, Params, Scored, 
 use poul::net::DenseRows;
 use poul::nuisance::{ObservedRows, OutcomeColumn, Propensity, evaluated_nuisances};
 use poul::stats::student_quantile;
-use poul::{Result, Seed, Silent};
+use poul::{Result, Run, Seed, Silent};
 use rand::RngExt;
 use rand_distr::StandardNormal;
 
@@ -86,7 +86,7 @@ impl Rows {
             outcomes: vec![OutcomeColumn { name: "y", values: &self.y, prediction: None }],
             ..ObservedRows::new(&names, &self.arm)
         };
-        let fit = evaluated_nuisances(&rows, Seed::new(seed), &Silent).unwrap();
+        let fit = evaluated_nuisances(&rows, Run::new(Seed::new(seed), &Silent)).unwrap();
         let (m, propensity) = (fit.predictions[0].clone().unwrap(), fit.propensity.unwrap().propensity);
         self.averages(&propensity, Design::Observational, &m).unwrap().remove(0)
     }

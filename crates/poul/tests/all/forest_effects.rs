@@ -6,7 +6,7 @@ use poul::effect::{EffectModel, OutcomeColumn, Scores, Settings, TrainingData};
 use poul::model::learner;
 use poul::net::DenseRows;
 use poul::policy::PolicySet;
-use poul::{Seed, Silent};
+use poul::{Run, Seed, Silent};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::{Value, json};
@@ -87,7 +87,7 @@ impl Fit<'_> {
         let mut settings = Settings::default();
         settings.model.extend(self.settings.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         let learner = learner(self.name).unwrap();
-        (learner.train)(&data.check().unwrap(), &settings, Seed::new(1), &Silent).unwrap().effects
+        (learner.train)(&data.check().unwrap(), &settings, Run::new(Seed::new(1), &Silent)).unwrap().effects
     }
 }
 

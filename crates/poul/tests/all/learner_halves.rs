@@ -4,7 +4,7 @@ use poul::effect::{EffectModel, OutcomeColumn, Scores, Settings, Tensors, Traini
 use poul::learn::poul as learner;
 use poul::net::DenseRows;
 use poul::policy::PolicySet;
-use poul::{Seed, Silent};
+use poul::{Run, Seed, Silent};
 use rand::RngExt;
 use rand_distr::StandardNormal;
 
@@ -44,7 +44,7 @@ impl Rows {
             cluster: Some(&self.cluster),
             ..TrainingData::new(&x, &self.policies, &self.policy, outcomes)
         };
-        Ok(learner::train(&data.check()?, settings, Seed::new(1), &Silent)?.effects)
+        Ok(learner::train(&data.check()?, settings, Run::new(Seed::new(1), &Silent))?.effects)
     }
 
     fn score(&self, model: &dyn EffectModel, spread: bool) -> (Scores, Option<usize>) {
@@ -75,10 +75,7 @@ fn the_spread_of_a_pair_is_half_its_difference() {
     // The same without asking for it, and after a detour through the stored form.
     assert_eq!(rows.score(model.as_ref(), false).0.mean, scores.mean);
     let stored = |half: bool| {
-        let mut tensors = Tensors::default();
-        for tensor in model.tensors() {
-            tensors.insert(tensor.name.clone(), tensor.shape.clone(), tensor.values.to_vec());
-        }
+        let mut tensors: Tensors = model.tensors().into_iter().collect();
         let mut manifest = model.manifest().unwrap();
         assert_eq!(manifest["training"]["member_rows"], "half");
         if !half {

@@ -9,7 +9,7 @@ use poul::learn::poul::Poul;
 use poul::model::learner;
 use poul::net::DenseRows;
 use poul::policy::PolicySet;
-use poul::{Result, Seed, Silent};
+use poul::{Result, Run, Seed, Silent};
 use rand::RngExt;
 use serde_json::{Value, json};
 
@@ -120,7 +120,11 @@ impl World {
         };
         let table = |value: Value| value.as_object().unwrap().clone();
         let settings = Settings { preset: None, model: table(model), training: table(training) };
-        (learner("poul").unwrap().train)(&data.check().unwrap(), &settings, Seed::new(3407), &Silent)
+        (learner("poul").unwrap().train)(
+            &data.check().unwrap(),
+            &settings,
+            Run::new(Seed::new(3407), &Silent),
+        )
     }
 
     /// Effects of every policy against the first, rows × policies, of one outcome.
@@ -264,10 +268,7 @@ fn the_ways_of_centring_agree() {
 }
 
 fn stored(trained: &Trained) -> (Value, Tensors) {
-    let mut tensors = Tensors::default();
-    for tensor in trained.effects.tensors() {
-        tensors.insert(tensor.name, tensor.shape, tensor.values.to_vec());
-    }
+    let tensors: Tensors = trained.effects.tensors().into_iter().collect();
     (trained.effects.manifest().unwrap(), tensors)
 }
 

@@ -12,7 +12,7 @@ use poul::model::learner;
 use poul::net::DenseRows;
 use poul::policy::{Assigner, PolicySet};
 use poul::simulate::{Simulation, run};
-use poul::{Seed, Silent};
+use poul::{Run, Seed, Silent};
 use rand::seq::SliceRandom;
 
 const TEST_ROWS: usize = 1500;
@@ -95,7 +95,7 @@ impl World {
         let x = DenseRows::new(self.train.x.rows(0..self.train.n_rows()), self.train.x.width()).unwrap();
         let mut data = TrainingData::of(&self.train, &x, &self.policies, &self.policy, design, None).unwrap();
         data.outcomes[0].prediction = m;
-        (learner(name).unwrap().train)(&data.check().unwrap(), settings, seed, &Silent).unwrap()
+        (learner(name).unwrap().train)(&data.check().unwrap(), settings, Run::new(seed, &Silent)).unwrap()
     }
 
     /// Trains on the rows in another order.
@@ -110,7 +110,7 @@ impl World {
         let values: Vec<f64> = order.iter().map(|row| self.train.outcomes[0][*row]).collect();
         let outcomes = vec![OutcomeColumn { name: "y", values: &values, prediction: None }];
         let data = TrainingData::new(&x, &self.policies, &policy, outcomes).check().unwrap();
-        (learner(name).unwrap().train)(&data, &settings(name), Seed::new(3407), &Silent).unwrap()
+        (learner(name).unwrap().train)(&data, &settings(name), Run::new(Seed::new(3407), &Silent)).unwrap()
     }
 
     fn effects(&self, model: &dyn EffectModel) -> Vec<f32> {
@@ -248,10 +248,7 @@ fn threads_do_not_matter_and_stored_models_score_the_same() {
     let effects = world.effects(&*one.effects);
     assert_eq!(effects, world.effects(&*two.effects));
     for (name, trained) in [("poul", one), ("ridge", world.train("ridge"))] {
-        let mut tensors = Tensors::default();
-        for tensor in trained.effects.tensors() {
-            tensors.insert(tensor.name, tensor.shape, tensor.values.to_vec());
-        }
+        let mut tensors: Tensors = trained.effects.tensors().into_iter().collect();
         let stored =
             (learner(name).unwrap().load)(&trained.effects.manifest().unwrap(), &mut tensors).unwrap();
         assert_eq!(world.effects(&*trained.effects), world.effects(&*stored));

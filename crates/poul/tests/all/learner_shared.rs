@@ -5,7 +5,7 @@ use poul::effect::{EffectModel, OutcomeColumn, Settings, Trained, TrainingData};
 use poul::model::learner;
 use poul::net::DenseRows;
 use poul::policy::PolicySet;
-use poul::{Result, Seed, Silent};
+use poul::{Result, Run, Seed, Silent};
 use rand::RngExt;
 use rand_distr::StandardNormal;
 
@@ -85,7 +85,7 @@ impl World {
         settings.iter().for_each(|(key, value)| {
             given.model.insert((*key).to_owned(), value.clone());
         });
-        (learner("poul")?.train)(&data.check()?, &given, Seed::new(3407), &Silent)
+        (learner("poul")?.train)(&data.check()?, &given, Run::new(Seed::new(3407), &Silent))
     }
 
     /// Effects of `t1` on the outcomes of a model, row after row.

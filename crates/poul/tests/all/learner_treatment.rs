@@ -5,7 +5,7 @@ use poul::effect::{EffectModel, OutcomeColumn, Settings, TrainingData};
 use poul::learn::poul::{Poul, train};
 use poul::net::DenseRows;
 use poul::policy::{AttributeValue, Attributes, PolicySet};
-use poul::{Seed, Silent};
+use poul::{Run, Seed, Silent};
 use rand::RngExt;
 
 const N_FEATURES: usize = 5;
@@ -83,7 +83,7 @@ impl World {
         for (name, value) in model {
             settings.model.insert((*name).into(), value.clone());
         }
-        let trained = train(&data.check().unwrap(), &settings, Seed::new(3407), &Silent).unwrap();
+        let trained = train(&data.check().unwrap(), &settings, Run::new(Seed::new(3407), &Silent)).unwrap();
         stored(&*trained.effects)
     }
 

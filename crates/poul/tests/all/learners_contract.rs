@@ -8,7 +8,7 @@ use poul::model::{LEARNERS, Learner};
 use poul::net::DenseRows;
 use poul::policy::{Assigner, PolicySet};
 use poul::simulate::{Simulation, run};
-use poul::{Seed, Silent};
+use poul::{Run, Seed, Silent};
 
 const ROWS: usize = 600;
 const TEST_ROWS: usize = 100;
@@ -73,7 +73,7 @@ impl World {
         data.outcomes[0].prediction = prediction;
         data.weight = weight;
         let settings = short(learner);
-        (learner.train)(&data.check().unwrap(), &settings, Seed::new(5), &Silent).unwrap().effects
+        (learner.train)(&data.check().unwrap(), &settings, Run::new(Seed::new(5), &Silent)).unwrap().effects
     }
 
     fn outcome(&self) -> &[f64] {

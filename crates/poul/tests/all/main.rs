@@ -49,3 +49,8 @@ mod simulate_files;
 mod stack;
 mod tidy;
 mod verdicts;
+
+/// What a model file gives back of these.
+fn taken_from(stored: &[poul::effect::Tensor<'_>]) -> poul::effect::Tensors {
+    stored.iter().cloned().collect()
+}

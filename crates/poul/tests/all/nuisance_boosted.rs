@@ -1,16 +1,16 @@
 //! Boosted trees as nuisances: what they learn, in which units and by which loss, how they are stored, and when they are chosen.
 
-use std::collections::BTreeMap;
-
 use poul::net::{DenseRows, Schedule};
 use poul::nuisance::{
     Assignment, AssignmentDesign, BoostedParams, ExtraRows, Folds, NuisanceModel, OutcomeFit, OutcomeKind,
     OutcomeLoss, OutcomeManifest, OutcomeModels, OutcomeParams, OutcomeProblem, PropensityFit,
     PropensityKind, PropensityManifest, PropensityModels, PropensityParams, fit_outcome, fit_propensity,
 };
-use poul::{Result, Seed, Silent};
+use poul::{Result, Run, Seed, Silent};
 use rand::RngExt;
 use rand_distr::StandardNormal;
+
+use crate::taken_from;
 
 const P: usize = 5;
 const SQUARED: [OutcomeLoss; 1] = [OutcomeLoss::Squared];
@@ -41,7 +41,7 @@ fn params(kind: OutcomeKind) -> OutcomeParams {
 
 fn try_fit(problem: &OutcomeProblem<'_>, n_folds: usize, params: OutcomeParams) -> Result<OutcomeFit> {
     let folds = Folds::deal(problem.x.n_rows(), problem.cluster, n_folds, Seed::new(1));
-    fit_outcome(problem, &folds, &params.check()?, Seed::new(2), &Silent)
+    fit_outcome(problem, &folds, &params.check()?, Run::new(Seed::new(2), &Silent))
 }
 
 fn fit(problem: &OutcomeProblem<'_>, n_folds: usize) -> OutcomeFit {
@@ -224,10 +224,6 @@ fn extra_rows_teach_but_for_clusters_that_are_predicted() {
     }
 }
 
-fn stored(tensors: Vec<poul::nuisance::Tensor<'_>>) -> BTreeMap<String, (Vec<usize>, Vec<f32>)> {
-    tensors.into_iter().map(|own| (own.name, (own.shape.to_vec(), own.values.to_vec()))).collect()
-}
-
 #[test]
 fn stored_outcome_models_predict_the_same_bits() {
     let x = normal(400 * P, "x");
@@ -238,21 +234,22 @@ fn stored_outcome_models_predict_the_same_bits() {
         let fitted = try_fit(&OutcomeProblem::new(&x, &outcomes, &losses), 2, params(kind)).unwrap();
         let text = serde_json::to_string(&fitted.models.manifest()).unwrap();
         let manifest: OutcomeManifest = serde_json::from_str(&text).unwrap();
-        let mut tensors = stored(fitted.models.tensors());
-        let again = OutcomeModels::from_parts(&manifest, &|name| tensors.get(name).cloned()).unwrap();
+        let mut tensors = fitted.models.tensors();
+        let again = OutcomeModels::from_parts(&manifest, &mut taken_from(&tensors)).unwrap();
         assert_eq!(bits(&fitted.models.predict(&x, &[]).unwrap()), bits(&again.predict(&x, &[]).unwrap()));
         let narrow = DenseRows::new(&[0.0; 4], 2).unwrap();
         assert!(again.predict(&narrow, &[]).is_err());
         for (name, damage) in [("m.boosted.0.0.right", 0.0), ("m.boosted.cuts", f32::NAN)] {
-            let kept = tensors.get(name).cloned().unwrap();
-            tensors.get_mut(name).unwrap().1[0] = damage;
-            let error = OutcomeModels::from_parts(&manifest, &|name| tensors.get(name).cloned()).unwrap_err();
+            let place = tensors.iter().position(|own| own.name == name).unwrap();
+            let kept = tensors[place].clone();
+            tensors[place].values.to_mut()[0] = damage;
+            let error = OutcomeModels::from_parts(&manifest, &mut taken_from(&tensors)).unwrap_err();
             assert!(error.hint_text().is_some(), "{error}");
-            tensors.insert(name.to_owned(), kept);
+            tensors[place] = kept;
         }
-        tensors.remove("m.boosted.1.0.leaf");
-        let error = OutcomeModels::from_parts(&manifest, &|name| tensors.get(name).cloned()).unwrap_err();
-        assert!(error.to_string().contains("`m.boosted.1.0.leaf` is missing"), "{error}");
+        tensors.retain(|own| own.name != "m.boosted.1.0.leaf");
+        let error = OutcomeModels::from_parts(&manifest, &mut taken_from(&tensors)).unwrap_err();
+        assert!(error.to_string().contains("`m.boosted.1.0.leaf`: is missing"), "{error}");
     }
 }
 
@@ -338,7 +335,7 @@ fn propensity(
         ..PropensityParams::default()
     };
     let assignment = Assignment { weight, ..Assignment::new(&names, policy) };
-    fit_propensity(&assignment, &design, &params.check().unwrap(), Seed::new(2), &Silent).unwrap()
+    fit_propensity(&assignment, &design, &params.check().unwrap(), Run::new(Seed::new(2), &Silent)).unwrap()
 }
 
 /// Policies by boxes of x, which no line parts.
@@ -371,8 +368,8 @@ fn the_policy_of_a_row_is_predicted_by_trees() {
             let models = own.models.as_ref().unwrap();
             let text = serde_json::to_string(&models.manifest()).unwrap();
             let manifest: PropensityManifest = serde_json::from_str(&text).unwrap();
-            let tensors = stored(models.tensors());
-            let again = PropensityModels::from_parts(&manifest, &|name| tensors.get(name).cloned()).unwrap();
+            let tensors = models.tensors();
+            let again = PropensityModels::from_parts(&manifest, &mut taken_from(&tensors)).unwrap();
             let rows = DenseRows::new(&x, P).unwrap();
             assert_eq!(models.predict(&rows).unwrap(), again.predict(&rows).unwrap());
         }

@@ -1,15 +1,15 @@
 //! The outcome model: what it may learn from, in which units, by which loss, and its stored form.
 
-use std::collections::BTreeMap;
-
 use poul::net::{DenseRows, Schedule};
 use poul::nuisance::{
     ExtraRows, Folds, OutcomeFit, OutcomeKind, OutcomeLoss, OutcomeManifest, OutcomeModels, OutcomeParams,
     OutcomeProblem, cross_fit, fit_outcome,
 };
-use poul::{Seed, Silent};
+use poul::{Run, Seed, Silent};
 use rand::RngExt;
 use rand_distr::StandardNormal;
+
+use crate::taken_from;
 
 const P: usize = 6;
 
@@ -54,7 +54,7 @@ fn greedy() -> OutcomeParams {
 
 fn fit(problem: &OutcomeProblem<'_>, n_folds: usize, params: OutcomeParams) -> OutcomeFit {
     let folds = Folds::deal(problem.x.n_rows(), problem.cluster, n_folds, Seed::new(1));
-    fit_outcome(problem, &folds, &params.check().unwrap(), Seed::new(2), &Silent).unwrap()
+    fit_outcome(problem, &folds, &params.check().unwrap(), Run::new(Seed::new(2), &Silent)).unwrap()
 }
 
 const SQUARED: [OutcomeLoss; 1] = [OutcomeLoss::Squared];
@@ -134,7 +134,7 @@ fn weights_are_duplicated_rows() {
     let folds = Folds::deal(200, Some(&cluster), 2, Seed::new(1));
     let table = DenseRows::new(&x, P).unwrap();
     let run = |x: &DenseRows<'_>, y: &[f32], weight, cluster: &[u32], folds: &Folds| {
-        cross_fit(x, y, weight, Some(cluster), folds, &params, Seed::new(3), &Silent).unwrap().0
+        cross_fit(x, y, weight, Some(cluster), folds, &params, Run::new(Seed::new(3), &Silent)).unwrap().0
     };
     let weighted = run(&table, &y, Some(&weight), &cluster, &folds);
     let copied_x: Vec<f32> = copies.iter().flat_map(|row| x[row * P..][..P].to_vec()).collect();
@@ -174,7 +174,8 @@ fn a_logistic_outcome_is_a_probability_beside_a_squared_one() {
 
     let folds = Folds::deal(2000, None, 3, Seed::new(1));
     let wrong = OutcomeProblem::new(&x, &outcomes, &[OutcomeLoss::Logistic; 2]);
-    let error = fit_outcome(&wrong, &folds, &params().check().unwrap(), Seed::new(2), &Silent).unwrap_err();
+    let error =
+        fit_outcome(&wrong, &folds, &params().check().unwrap(), Run::new(Seed::new(2), &Silent)).unwrap_err();
     assert!(error.to_string().contains("outcome 2 is not between 0 and 1"), "{error}");
     assert!(error.hint_text().unwrap().contains("squared"));
 }
@@ -228,7 +229,8 @@ fn a_dragonnet_fits_outcomes_beside_policies() {
     assert_ne!(fitted.predicted, without.predicted);
     let folds = Folds::deal(1200, None, 2, Seed::new(1));
     let blind = OutcomeProblem { policy: None, ..problem };
-    let error = fit_outcome(&blind, &folds, &dragonnet.check().unwrap(), Seed::new(2), &Silent).unwrap_err();
+    let error = fit_outcome(&blind, &folds, &dragonnet.check().unwrap(), Run::new(Seed::new(2), &Silent))
+        .unwrap_err();
     assert!(error.hint_text().unwrap().contains("mlp"));
 }
 
@@ -254,14 +256,9 @@ fn stored_models_predict_the_same_bits() {
     let text = serde_json::to_string(&fitted.models.manifest()).unwrap();
     let manifest: OutcomeManifest = serde_json::from_str(&text).unwrap();
     assert_eq!(manifest, fitted.models.manifest());
-    let mut stored: BTreeMap<String, (Vec<usize>, Vec<f32>)> = fitted
-        .models
-        .tensors()
-        .into_iter()
-        .map(|tensor| (tensor.name, (tensor.shape.to_vec(), tensor.values.to_vec())))
-        .collect();
+    let mut stored = fitted.models.tensors();
     assert_eq!(stored.len(), 2 * 2 * 6);
-    let again = OutcomeModels::from_parts(&manifest, &|name| stored.get(name).cloned()).unwrap();
+    let again = OutcomeModels::from_parts(&manifest, &mut taken_from(&stored)).unwrap();
     let before = fitted.models.predict(&x, &[]).unwrap();
     assert_eq!(before, again.predict(&x, &[]).unwrap());
     // The mean over folds is close to the truth, too.
@@ -270,17 +267,18 @@ fn stored_models_predict_the_same_bits() {
 
     let narrow = DenseRows::new(&[0.0; 4], 2).unwrap();
     assert!(again.predict(&narrow, &[]).is_err());
-    stored.get_mut("m.1.0.y0.0.weight").unwrap().0 = vec![1, 1];
-    let error = OutcomeModels::from_parts(&manifest, &|name| stored.get(name).cloned()).unwrap_err();
-    assert!(error.to_string().contains("`m.1.0.y0.0.weight` has shape [1, 1]"), "{error}");
-    stored.remove("m.0.1.y0.2.bias");
-    let error = OutcomeModels::from_parts(&manifest, &|name| stored.get(name).cloned()).unwrap_err();
-    assert!(error.to_string().contains("`m.0.1.y0.2.bias` is missing"), "{error}");
+    let mut bent = stored.clone();
+    bent.iter_mut().find(|own| own.name == "m.1.0.y0.0.weight").unwrap().shape = vec![1, 1];
+    let error = OutcomeModels::from_parts(&manifest, &mut taken_from(&bent)).unwrap_err();
+    assert!(error.to_string().contains("`m.1.0.y0.0.weight`: has shape [1, 1]"), "{error}");
+    stored.retain(|own| own.name != "m.0.1.y0.2.bias");
+    let error = OutcomeModels::from_parts(&manifest, &mut taken_from(&stored)).unwrap_err();
+    assert!(error.to_string().contains("`m.0.1.y0.2.bias`: is missing"), "{error}");
     for change in [("\"fitted\":[0]", "\"fitted\":[3]"), ("\"hidden\":[32,16]", "\"hidden\":[0,16]")] {
         let changed = text.replace(change.0, change.1);
         assert_ne!(changed, text);
         let manifest: OutcomeManifest = serde_json::from_str(&changed).unwrap();
-        assert!(OutcomeModels::from_parts(&manifest, &|name| stored.get(name).cloned()).is_err());
+        assert!(OutcomeModels::from_parts(&manifest, &mut taken_from(&stored)).is_err());
     }
 }
 
@@ -290,7 +288,7 @@ fn what_does_not_fit_together_is_an_error() {
     let x = DenseRows::new(&x, P).unwrap();
     let folds = Folds::deal(50, None, 3, Seed::new(1));
     let told = |problem: OutcomeProblem<'_>| {
-        fit_outcome(&problem, &folds, &params().check().unwrap(), Seed::new(2), &Silent)
+        fit_outcome(&problem, &folds, &params().check().unwrap(), Run::new(Seed::new(2), &Silent))
             .unwrap_err()
             .to_string()
     };

@@ -1,6 +1,5 @@
 //! The propensity: by design, from a table, from columns, and learned where nobody randomised.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -12,9 +11,11 @@ use poul::nuisance::{
 };
 use poul::policy::PolicySet;
 use poul::simulate::{Simulation, run};
-use poul::{Progress, Seed, Silent};
+use poul::{Progress, Run, Seed, Silent};
 use rand::RngExt;
 use rand_distr::StandardNormal;
+
+use crate::taken_from;
 
 const P: usize = 4;
 
@@ -42,7 +43,7 @@ fn softmax(
     let x = DenseRows::new(x, P).unwrap();
     let folds = Folds::deal(assignment.policy.len(), assignment.cluster, n_folds, Seed::new(1));
     let design = AssignmentDesign::Observational { x: &x, folds: &folds };
-    fit_propensity(assignment, &design, &params.check().unwrap(), Seed::new(2), progress).unwrap()
+    fit_propensity(assignment, &design, &params.check().unwrap(), Run::new(Seed::new(2), progress)).unwrap()
 }
 
 /// Three policies, the first two by the sign of x; the third for one row in ten, at random.
@@ -123,7 +124,7 @@ fn the_true_propensities_of_a_simulation_are_found() {
     let design = AssignmentDesign::Observational { x: &x, folds: &folds };
     let params = PropensityParams::default().check().unwrap();
     let assignment = Assignment::new(set.names(), &policy);
-    let fit = fit_propensity(&assignment, &design, &params, Seed::new(2), &Silent).unwrap();
+    let fit = fit_propensity(&assignment, &design, &params, Run::new(Seed::new(2), &Silent)).unwrap();
     assert!(fit.report.log_loss < fit.report.log_loss_of_shares - 0.02, "{:?}", fit.report);
 
     let xt = DenseRows::new(test.x.values(), test.x.width()).unwrap();
@@ -318,22 +319,18 @@ fn threads_do_not_matter_and_stored_models_predict_the_same_bits() {
     let models = one.models.unwrap();
     let text = serde_json::to_string(&models.manifest()).unwrap();
     let manifest: PropensityManifest = serde_json::from_str(&text).unwrap();
-    let mut stored: BTreeMap<String, (Vec<usize>, Vec<f32>)> = models
-        .tensors()
-        .into_iter()
-        .map(|tensor| (tensor.name, (tensor.shape.to_vec(), tensor.values.to_vec())))
-        .collect();
-    assert!(stored.contains_key("pi.1.0.output.weight"), "{:?}", stored.keys());
-    let again = PropensityModels::from_parts(&manifest, &|name| stored.get(name).cloned()).unwrap();
+    let mut stored = models.tensors();
+    assert!(stored.iter().any(|own| own.name == "pi.1.0.output.weight"));
+    let again = PropensityModels::from_parts(&manifest, &mut taken_from(&stored)).unwrap();
     let table = DenseRows::new(&x, P).unwrap();
     assert_eq!(models.predict(&table).unwrap(), again.predict(&table).unwrap());
-    stored.remove("pi.0.1.linear.weight");
-    let error = PropensityModels::from_parts(&manifest, &|name| stored.get(name).cloned()).unwrap_err();
-    assert!(error.to_string().contains("`pi.0.1.linear.weight` is missing"), "{error}");
+    stored.retain(|own| own.name != "pi.0.1.linear.weight");
+    let error = PropensityModels::from_parts(&manifest, &mut taken_from(&stored)).unwrap_err();
+    assert!(error.to_string().contains("`pi.0.1.linear.weight`: is missing"), "{error}");
     let changed = text.replace("\"class_of\":[0,", "\"class_of\":[9,");
     assert_ne!(changed, text);
     let manifest: PropensityManifest = serde_json::from_str(&changed).unwrap();
-    assert!(PropensityModels::from_parts(&manifest, &|name| stored.get(name).cloned()).is_err());
+    assert!(PropensityModels::from_parts(&manifest, &mut taken_from(&stored)).is_err());
 }
 
 #[test]
@@ -341,8 +338,9 @@ fn designs_give_the_propensity_they_name() {
     let (names, policy) = (names(3), [0, 1, 1, 2]);
     let assignment = Assignment::new(&names, &policy);
     let params = PropensityParams::default().check().unwrap();
-    let fit =
-        |design: &AssignmentDesign<'_>| fit_propensity(&assignment, design, &params, Seed::new(1), &Silent);
+    let fit = |design: &AssignmentDesign<'_>| {
+        fit_propensity(&assignment, design, &params, Run::new(Seed::new(1), &Silent))
+    };
     let shares = fit(&AssignmentDesign::Randomized).unwrap();
     assert_eq!(shares.propensity, Propensity::Shares(vec![0.25, 0.5, 0.25]));
     assert!((shares.report.effective_share - 1.0).abs() < 1e-12 && shares.models.is_none());
@@ -357,6 +355,7 @@ fn designs_give_the_propensity_they_name() {
     let fitted = fit(&AssignmentDesign::Columns(&columns)).unwrap();
     assert!((fitted.report.log_loss - 3.0_f64.ln()).abs() < 1e-6);
     let weightless = Assignment { weight: Some(&[0.0; 4]), ..assignment };
-    let error = fit_propensity(&weightless, &AssignmentDesign::Randomized, &params, Seed::new(1), &Silent);
+    let error =
+        fit_propensity(&weightless, &AssignmentDesign::Randomized, &params, Run::new(Seed::new(1), &Silent));
     assert!(error.unwrap_err().to_string().contains("weights are zero"));
 }

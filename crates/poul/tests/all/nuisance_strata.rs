@@ -6,7 +6,7 @@ use poul::data::{Budget, Dataset, Design, EncoderParams, Need, Roles, Source};
 use poul::nuisance::{Assignment, ObservedRows, Propensity, StratumTable, evaluated_nuisances};
 use poul::policy::PolicySet;
 use poul::simulate::{Simulation, run};
-use poul::{Seed, Silent};
+use poul::{Run, Seed, Silent};
 
 #[test]
 fn the_table_of_a_stratified_simulation_is_read() {
@@ -93,8 +93,8 @@ fn a_stratified_design_without_strata_is_an_error() {
     let stratum = vec![0; 20];
     let labels = [Arc::<str>::from("all")];
     let rows = ObservedRows { design: Design::Stratified, ..ObservedRows::new(&names, &policy) };
-    let error = evaluated_nuisances(&rows, Seed::new(1), &Silent).unwrap_err();
+    let error = evaluated_nuisances(&rows, Run::new(Seed::new(1), &Silent)).unwrap_err();
     assert_eq!(error.to_string(), "a stratified design needs strata");
     let rows = ObservedRows { stratum: Some((&stratum, &labels)), ..rows };
-    assert!(evaluated_nuisances(&rows, Seed::new(1), &Silent).unwrap().propensity.is_some());
+    assert!(evaluated_nuisances(&rows, Run::new(Seed::new(1), &Silent)).unwrap().propensity.is_some());
 }

@@ -5,7 +5,7 @@ use poul::effect::{EffectModel, OutcomeColumn, Settings, Trained, TrainingData};
 use poul::model::learner;
 use poul::net::DenseRows;
 use poul::policy::PolicySet;
-use poul::{Result, Seed, Silent};
+use poul::{Result, Run, Seed, Silent};
 use rand::RngExt;
 
 const ROWS: usize = 6000;
@@ -68,7 +68,7 @@ impl World {
             ..TrainingData::new(&x, &self.policies, &self.policy, outcomes)
         };
         change(&mut data);
-        (learner("dedl").unwrap().train)(&data.check().unwrap(), settings, Seed::new(3), &Silent)
+        (learner("dedl").unwrap().train)(&data.check().unwrap(), settings, Run::new(Seed::new(3), &Silent))
     }
 
     /// Of each combination but control: the effects of rows, and the true ones.

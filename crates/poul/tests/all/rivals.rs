@@ -5,7 +5,7 @@ use poul::effect::{OutcomeColumn, Settings, Trained, TrainingData};
 use poul::model::learner;
 use poul::net::DenseRows;
 use poul::policy::PolicySet;
-use poul::{Seed, Silent};
+use poul::{Run, Seed, Silent};
 use rand::RngExt;
 
 const ROWS: usize = 1500;
@@ -66,7 +66,8 @@ impl World {
             ..TrainingData::new(&x, &self.policies, &self.policy, outcomes)
         };
         change(&mut data);
-        (learner(name).unwrap().train)(&data.check().unwrap(), settings, Seed::new(3), &Silent).unwrap()
+        (learner(name).unwrap().train)(&data.check().unwrap(), settings, Run::new(Seed::new(3), &Silent))
+            .unwrap()
     }
 
     /// Root mean squared error of the effects of `one` and `two`, over the root mean square of the effects.

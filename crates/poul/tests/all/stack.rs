@@ -5,7 +5,7 @@ use poul::learn::stack::StackSummary;
 use poul::model::learner;
 use poul::net::DenseRows;
 use poul::policy::PolicySet;
-use poul::{Result, Seed, Silent};
+use poul::{Result, Run, Seed, Silent};
 use rand::RngExt;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ impl World {
         let model = model.as_object().cloned().unwrap();
         let mut settings = Settings { model, ..Settings::default() };
         settings.training.insert("folds".into(), 3.into());
-        (learner("stack").unwrap().train)(&data.check().unwrap(), &settings, Seed::new(3), &Silent)
+        (learner("stack").unwrap().train)(&data.check().unwrap(), &settings, Run::new(Seed::new(3), &Silent))
     }
 
     fn effects(&self, model: &dyn EffectModel) -> Vec<Vec<f32>> {

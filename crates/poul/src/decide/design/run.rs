@@ -15,7 +15,7 @@ use super::valuation::{Valuation, move_to};
 use super::words::{conclusion, plan_conclusion};
 use crate::effect::{AverageEstimate, Support};
 use crate::model::Model;
-use crate::{Error, Progress, Result, Seed};
+use crate::{Error, Progress, Result, Run, Seed};
 
 /// Policies of a plan where none are named.
 const PLANNED: usize = 5;
@@ -65,7 +65,7 @@ pub fn design(
     let (named, batch) = {
         let mut candidates = Candidates::new(&space, &valuation, &incumbent, users.as_ref());
         progress.start("Searching", "policies", None);
-        let searched = search(&mut candidates, seed, progress)?;
+        let searched = search(&mut candidates, Run::new(seed, progress))?;
         progress.finish();
         found.search = Some(told(&candidates, &searched, params, grid));
         let pool = pool(&candidates);

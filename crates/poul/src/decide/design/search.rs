@@ -5,7 +5,7 @@ use rand::seq::SliceRandom;
 
 use super::candidates::Candidates;
 use super::space::{Candidate, Space};
-use crate::{Progress, Result, Rng, Seed};
+use crate::{Progress, Result, Rng, Run};
 
 /// Spaces of at most so many policies are searched whole.
 const MOST_EXACT: f64 = 20_000.0;
@@ -28,36 +28,32 @@ pub(super) struct Searched {
 }
 
 /// Judges the candidates that matter.
-pub(super) fn search(
-    candidates: &mut Candidates<'_>,
-    seed: Seed,
-    progress: &dyn Progress,
-) -> Result<Searched> {
+pub(super) fn search(candidates: &mut Candidates<'_>, run: Run<'_>) -> Result<Searched> {
     let space = candidates.space;
     if space.size() <= MOST_EXACT {
-        candidates.judge(&space.all(), progress)?;
+        candidates.judge(&space.all(), run.progress)?;
         return Ok(Searched { is_exact: true, starts: 0, agreeing: 0 });
     }
-    let shortlist = shortlist(candidates, progress)?;
+    let shortlist = shortlist(candidates, run.progress)?;
     let mut beam = first_beam(space);
     let changed: Vec<Candidate> = beam.iter().filter(|own| !own.0.is_empty()).cloned().collect();
-    candidates.judge(&changed, progress)?;
+    candidates.judge(&changed, run.progress)?;
     let mut reached = beam.clone();
     let first = beam.first().map_or(0, |own| own.0.len());
     for _ in first..space.edits() {
         let next: Vec<Candidate> = beam.iter().flat_map(|own| extended(own, &shortlist)).collect();
-        candidates.judge(&next, progress)?;
+        candidates.judge(&next, run.progress)?;
         beam = kept(candidates, next);
         reached.extend(beam.iter().cloned());
     }
     let mut starts = best_of(candidates, &reached);
     starts.truncate(STARTS);
-    let mut rng = seed.child("restarts").rng();
+    let mut rng = run.seed.child("restarts").rng();
     for _ in 0..STARTS {
         starts.push(random(space, &shortlist, &mut rng));
     }
     let n_starts = starts.len();
-    let ends = ascend(candidates, starts, &shortlist, progress)?;
+    let ends = ascend(candidates, starts, &shortlist, run.progress)?;
     let best = candidates.best(candidates.all().map(|(own, _)| own).collect::<Vec<_>>().into_iter());
     let agreeing = best.map_or(0, |(best, _)| ends.iter().filter(|own| *own == best).count());
     Ok(Searched { is_exact: false, starts: n_starts, agreeing })

@@ -7,8 +7,9 @@ use super::nuisances::Nuisances;
 use super::{EvaluationRequest, ValidEvaluationRequest, group_columns, provenance};
 use crate::data::{Batch, Need, Roles, RowReader, Source, Table};
 use crate::evaluate::{Effects, Evaluation, arms_are_thin, verdicts};
+use crate::experiment::{Experiment, Policies};
 use crate::policy::{Assigner, PolicySet};
-use crate::{Error, Progress, Result};
+use crate::{Error, Progress, Result, Run};
 
 /// Measures columns of effects. The policies are those that the rows name.
 pub fn evaluate_columns(
@@ -32,19 +33,21 @@ pub fn evaluate_columns(
     columns.effects = std::mem::take(&mut columns.features).into_iter().map(|own| own.name).collect();
     let by = group_columns::features(&request.by, source, &columns);
     columns.by = by.map_err(|error| source.locate(error))?;
-    let policies = PolicySet::from_data(source, &columns, None, progress)?;
-    let against = against(request, &policies).map_err(|error| source.locate(error))?;
+    let experiment = Experiment::resolve(source, &roles, columns, Policies::default(), progress);
+    let experiment = experiment.map_err(|error| source.locate(error))?;
+    let columns = experiment.columns();
+    let (policies, against) = against(request, &experiment).map_err(|error| source.locate(error))?;
     let chosen = chosen(request, &policies, against).map_err(|error| source.locate(error))?;
-    let mut assigner = Assigner::new(&policies, &columns);
+    let mut assigner = Assigner::new(&policies, columns);
     let each = |table: &mut Table, batch: &Batch, reader: &RowReader| {
         table.policy.extend(assigner.assign_batch(batch, reader)?);
         Ok(None)
     };
-    let rows = Table::read(source, &columns, "Reading effects", each, progress);
+    let rows = Table::read(source, columns, "Reading effects", each, progress);
     let rows = rows.map_err(|error| source.locate(error))?;
 
-    let assigned = assign(&request.effects, "‹effects›", &columns, &policies, against, &chosen)?;
-    let truths = assign(&request.truth, "‹truth›", &columns, &policies, against, &chosen)?;
+    let assigned = assign(&request.effects, "‹effects›", columns, &policies, against, &chosen)?;
+    let truths = assign(&request.truth, "‹truth›", columns, &policies, against, &chosen)?;
     let effects: Vec<Effects<'_>> = assigned
         .iter()
         .filter_map(|(&(policy, outcome), column)| {
@@ -54,7 +57,7 @@ pub fn evaluate_columns(
         })
         .collect();
     let compared = Compared { rows: &rows, policies: &policies, against, effects: &effects };
-    let nuisances = Nuisances::of(&compared, None, params.bootstrap.seed, progress);
+    let nuisances = Nuisances::of(&compared, None, Run::new(params.bootstrap.seed, progress));
     let nuisances = nuisances.map_err(|error| source.locate(error))?;
     let averages = compared.averages(&nuisances, None, params).map_err(|error| source.locate(error))?;
     let metrics = compared.metrics(params, progress).map_err(|error| source.locate(error))?;
@@ -67,19 +70,20 @@ pub fn evaluate_columns(
     Ok(evaluation)
 }
 
-/// The policy compared with: the one asked for, or the control.
-fn against(request: &EvaluationRequest, policies: &PolicySet) -> Result<usize> {
-    let control = request.roles.control.as_deref();
-    let name = request.against.as_deref().or(control).unwrap_or("control");
-    policies.require(name).map_err(|error| match (&request.against, control) {
-        (Some(_), _) => error.at("‹against›"),
-        (None, Some(_)) => error.at("‹control›"),
-        (None, None) => {
-            let known = error.hint_text().unwrap_or_default();
-            let hint = format!("name the one to compare with: ‹against=NAME›; {known}");
-            Error::input("no policy is called `control`").hint(hint)
-        }
-    })
+/// The policies, and the one compared with: the one asked for, or the control.
+fn against(request: &EvaluationRequest, experiment: &Experiment) -> Result<(PolicySet, usize)> {
+    let policies = experiment.policies();
+    if let Some(name) = &request.against {
+        let against = policies.require(name).map_err(|error| error.at("‹against›"))?;
+        return Ok((policies.clone(), against));
+    }
+    if experiment.control().is_some() {
+        return experiment.with_control();
+    }
+    let known = policies.require("control").err();
+    let known = known.as_ref().and_then(Error::hint_text).unwrap_or_default();
+    let hint = format!("name the one to compare with: ‹against=NAME›; {known}");
+    Err(Error::input("no policy is called `control`").hint(hint))
 }
 
 /// The policies asked for, or all but the one compared with.

@@ -15,7 +15,7 @@ use crate::evaluate::{AverageEffect, Effects, Evaluation, verdicts};
 use crate::model::Model;
 use crate::net::DenseRows;
 use crate::policy::{Assigner, PolicySet};
-use crate::{Error, Kind, Progress, Result};
+use crate::{Error, Kind, Progress, Result, Run};
 
 /// Measures a model's effects on the rows of a table, which it need not have seen.
 ///
@@ -88,7 +88,7 @@ pub fn evaluate_model(
     if let (Some(exposure), Some(rows)) = (&model.manifest().exposure, &predicted.exposed) {
         exposure.note(rows.n_unexposed()).iter().for_each(|note| progress.warn(note));
     }
-    let nuisances = Nuisances::of(&compared, Some(&x), params.bootstrap.seed, progress);
+    let nuisances = Nuisances::of(&compared, Some(&x), Run::new(params.bootstrap.seed, progress));
     let averages =
         nuisances.and_then(|nuisances| Ok((compared.averages(&nuisances, Some(&x), params)?, nuisances)));
     predicted.unseen.notes(&model.manifest().encoder).iter().for_each(|note| progress.warn(note));

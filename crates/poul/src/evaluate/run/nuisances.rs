@@ -4,7 +4,7 @@ use super::measure::Compared;
 use crate::data::Table;
 use crate::net::RowSource;
 use crate::nuisance::{EvaluatedNuisances, ObservedRows, Propensity, evaluated_nuisances};
-use crate::{Progress, Result, Seed};
+use crate::{Result, Run};
 
 /// What average effects, and metrics of each row's own policy, need beside predicted effects.
 pub(super) struct Nuisances {
@@ -30,24 +30,19 @@ impl Nuisances {
     }
 
     /// By the design of the columns; `x` are the encoded features, where there is a model.
-    pub(super) fn of(
-        compared: &Compared<'_>,
-        x: Option<&dyn RowSource>,
-        seed: Seed,
-        progress: &dyn Progress,
-    ) -> Result<Self> {
+    pub(super) fn of(compared: &Compared<'_>, x: Option<&dyn RowSource>, run: Run<'_>) -> Result<Self> {
         let Compared { rows: table, policies, .. } = compared;
         let rows = ObservedRows { x, ..ObservedRows::of(table, policies.names()) };
-        let EvaluatedNuisances { predictions, propensity } = evaluated_nuisances(&rows, seed, progress)?;
+        let EvaluatedNuisances { predictions, propensity } = evaluated_nuisances(&rows, run)?;
         let Some(fit) = propensity else {
-            progress.warn(
+            run.progress.warn(
                 "no average effects: an observational design needs a model, or columns of probabilities (‹propensity›)",
             );
             return Ok(Self { predictions, propensity: None });
         };
         if fit.report.clipped_own_rows > 0 {
             let share = 100.0 * fit.report.clipped_own_rows as f64 / table.n_rows() as f64;
-            progress.warn(&format!(
+            run.progress.warn(&format!(
                 "{share:.1} % of the rows had next to no chance of the policy that they have: its average leaves them out"
             ));
         }

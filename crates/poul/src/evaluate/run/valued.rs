@@ -11,7 +11,7 @@ use crate::model::{Answer, Model};
 use crate::net::{DenseRows, RowSource};
 use crate::nuisance::Propensity;
 use crate::policy::{Assigner, PolicySet};
-use crate::{Error, Progress, Result, Seed};
+use crate::{Error, Progress, Result, Run, Seed};
 
 /// The rows, ready to be valued on.
 pub(crate) struct ValuedRows<'a> {
@@ -137,7 +137,7 @@ impl ValuedSource<'_> {
         progress: &dyn Progress,
         act: impl FnOnce(&ValuedRows<'_>) -> Result<R>,
     ) -> Result<R> {
-        let nuisances = Nuisances::of(compared, x, self.seed, progress);
+        let nuisances = Nuisances::of(compared, x, Run::new(self.seed, progress));
         let nuisances = nuisances.map_err(|error| self.source.locate(error))?;
         let Some(propensity) = &nuisances.propensity else {
             return Err(Error::input("how rows came to their policies is not known")

@@ -44,7 +44,7 @@ use crate::evaluate::{AverageEffect, CheckResult, Validation, Verdict};
 use crate::model::Model;
 use crate::nuisance::{FirstStage, PropensityOrigin};
 use crate::policy::PolicySet;
-use crate::{Error, Progress, Result, Seed};
+use crate::{Error, Progress, Result, Run, Seed};
 
 /// Settings of the checks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -116,7 +116,7 @@ pub fn examine(trial: &Trial<'_>, params: &ValidTrustParams, progress: &dyn Prog
     let mut checks = Vec::new();
 
     let (observed, clip) = (data.observed(), Some(overlap::CLIP));
-    let mut first = FirstStage::shared(&observed, n_folds, false, clip, seed, progress)?;
+    let mut first = FirstStage::shared(&observed, n_folds, false, clip, Run::new(seed, progress))?;
     let propensity = first.take_propensity()?;
     let axes = axes::TreatmentAxes::of_policies(trial.model, policies)?;
     let names = trial.model.manifest().encoder.names();
@@ -134,7 +134,7 @@ pub fn examine(trial: &Trial<'_>, params: &ValidTrustParams, progress: &dyn Prog
     checks.push(check);
 
     if placebo > 0 {
-        let found = placebo::placebo(trial, &data, placebo, seed, progress)?;
+        let found = placebo::placebo(trial, &data, placebo, Run::new(seed, progress))?;
         checks.extend(found.iter().map(placebo::check));
         validation.placebo = found;
     }

@@ -9,7 +9,7 @@ use crate::effect::{EffectModel, TrainingData, ValidTrainingData};
 use crate::evaluate::{CheckResult, Placebo, Verdict};
 use crate::model::learner;
 use crate::nuisance::SomeRows;
-use crate::{Progress, Result, Seed};
+use crate::{Result, Run, Seed};
 
 /// Policies and rows whose effects are measured.
 const MOST_POLICIES: usize = 64;
@@ -22,8 +22,7 @@ pub(super) fn placebo(
     trial: &Trial<'_>,
     data: &ValidTrainingData<'_>,
     n_permutations: usize,
-    seed: Seed,
-    progress: &dyn Progress,
+    run: Run<'_>,
 ) -> Result<Vec<Placebo>> {
     let manifest = trial.model.manifest();
     let learner = learner(&manifest.learner)?;
@@ -33,11 +32,11 @@ pub(super) fn placebo(
         *members = 1.into();
     }
     let settings = (learner.settle)(&settings)?;
-    let fit = |data: &ValidTrainingData<'_>, seed: Seed| {
-        let trained = (learner.train)(data, &settings, seed, progress)?;
+    let fit = |data: &ValidTrainingData<'_>, run: Run<'_>| {
+        let trained = (learner.train)(data, &settings, run)?;
         sizes(trial, data, trained.effects.as_ref())
     };
-    let spread = fit(data, seed.child("placebo"))?;
+    let spread = fit(data, run.child("placebo"))?;
     let mut found: Vec<Placebo> = data
         .outcomes
         .iter()
@@ -45,8 +44,8 @@ pub(super) fn placebo(
         .map(|(outcome, spread)| Placebo { outcome: outcome.name.to_owned(), spread, permuted: Vec::new() })
         .collect();
     for number in 0..n_permutations as u64 {
-        let seed = seed.child("permutation").index(number);
-        let policy = permuted(data, seed);
+        let run = run.child("permutation").index(number);
+        let policy = permuted(data, run.seed);
         let mut changed = TrainingData { policy: &policy, ..TrainingData::clone(data) };
         // Permuted rows had their policy at random, whatever the design of the others: within strata, or at all.
         changed.propensity.clear();
@@ -54,7 +53,7 @@ pub(super) fn placebo(
         if changed.design == Design::Observational || changed.stratum.is_none() {
             changed.design = Design::Randomized;
         }
-        let sizes = fit(&changed.check()?, seed)?;
+        let sizes = fit(&changed.check()?, run)?;
         found.iter_mut().zip(sizes).for_each(|(own, size)| own.permuted.push(size));
     }
     Ok(found)

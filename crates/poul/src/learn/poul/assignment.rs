@@ -6,7 +6,7 @@ use super::params::{Centring, Params};
 use super::space::Mixtures;
 use crate::effect::{Phase, ValidTrainingData};
 use crate::nuisance::{Folds, OutcomeModels, PropensityFit, PropensityModels, PropensityOrigin};
-use crate::{Progress, Result, Seed};
+use crate::{Result, Run};
 
 /// The fitted assignment, and the centring it is for.
 pub(super) struct AssignmentFit {
@@ -44,12 +44,11 @@ impl AssignmentFit {
         (propensity, centring): (Option<PropensityFit>, Centring),
         weight: Option<&[f32]>,
         folds: &Folds,
-        seed: Seed,
-        progress: &dyn Progress,
+        run: Run<'_>,
     ) -> Result<Self> {
         let Some(fit) = propensity.map(Box::new) else {
-            let seed = seed.child("expected mixture");
-            let mixtures = ExpectedMixtures::fit(data, mixtures, weight, folds, seed, progress)?;
+            let run = run.child("expected mixture");
+            let mixtures = ExpectedMixtures::fit(data, mixtures, weight, folds, run)?;
             return Ok(Self { known: Known::Mixtures(mixtures), centring });
         };
         if centring != Centring::Mixture {

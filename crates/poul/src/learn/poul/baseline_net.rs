@@ -10,7 +10,7 @@ use super::stage::Stage;
 use super::treatment_net::TreatmentNet;
 use crate::net::{Batch, Layout, Network, RowSource, Tape, Var, predict};
 use crate::nuisance::{Folds, OutcomeLoss, OutcomeModels, OutcomeParams, OutcomeProblem, fit_outcome};
-use crate::{Progress, Result, Seed};
+use crate::{Result, Run};
 
 /// h of the mean training mixture, one row.
 pub(super) fn mean_policy(tape: &mut Tape<'_>, net: &TreatmentNet, mixtures: &Mixtures, phi: Var) -> Var {
@@ -27,8 +27,7 @@ pub(super) fn distil(
     logit: &[f32],
     x: &dyn RowSource,
     cluster: Option<&[u32]>,
-    seed: Seed,
-    progress: &dyn Progress,
+    run: Run<'_>,
 ) -> Result<OutcomeModels> {
     let n_outcomes = training.network.g.len();
     let mut values: Vec<f64> = logit.iter().map(|logit| f64::from(*logit)).collect();
@@ -41,9 +40,9 @@ pub(super) fn distil(
     let losses = vec![OutcomeLoss::Squared; n_outcomes];
     let problem =
         OutcomeProblem { weight: training.weight, cluster, ..OutcomeProblem::new(x, &values, &losses) };
-    let folds = Folds::deal(x.n_rows(), cluster, 1, seed);
-    let stage = Stage { name: "Baseline", progress };
-    Ok(fit_outcome(&problem, &folds, &OutcomeParams::default().check()?, seed, &stage)?.models)
+    let folds = Folds::deal(x.n_rows(), cluster, 1, run.seed);
+    let stage = Stage { name: "Baseline", progress: run.progress };
+    Ok(fit_outcome(&problem, &folds, &OutcomeParams::default().check()?, run.told(&stage))?.models)
 }
 
 /// g(x)ᵀ(e_h(x) − h̄) of every row, one column per outcome.

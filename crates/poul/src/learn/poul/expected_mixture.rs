@@ -7,7 +7,7 @@ use crate::effect::ValidTrainingData;
 use crate::nuisance::{
     Folds, OutcomeKind, OutcomeLoss, OutcomeModels, OutcomeParams, OutcomeProblem, Propensity, fit_outcome,
 };
-use crate::{Progress, Result, Seed};
+use crate::{Result, Run};
 
 /// Expected mixtures, and which one each row has.
 pub(super) struct ExpectedMixtures {
@@ -44,8 +44,7 @@ impl ExpectedMixtures {
         mixtures: &Mixtures,
         weight: Option<&[f32]>,
         folds: &Folds,
-        seed: Seed,
-        progress: &dyn Progress,
+        run: Run<'_>,
     ) -> Result<Self> {
         let (n_rows, n_atoms) = (data.n_rows(), mixtures.atoms.len());
         let mut mass = vec![0.0; n_rows * n_atoms];
@@ -61,8 +60,8 @@ impl ExpectedMixtures {
             policy_weight: 0.0,
             ..OutcomeParams::default()
         };
-        let stage = Stage { name: "Expected mixture", progress };
-        let fit = fit_outcome(&problem, folds, &params.check()?, seed, &stage)?;
+        let stage = Stage { name: "Expected mixture", progress: run.progress };
+        let fit = fit_outcome(&problem, folds, &params.check()?, run.told(&stage))?;
         Ok(Self { mass: fit.predicted, of_row: (0..n_rows as u32).collect(), models: Some(fit.models) })
     }
 }

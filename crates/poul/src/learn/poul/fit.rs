@@ -12,8 +12,8 @@ use super::space::{Mixtures, TreatmentSpace};
 use super::uplift_net::UpliftNet;
 use super::warm_start::WarmStart;
 use crate::effect::Phase;
-use crate::net::{Adam, AdamParams, GroupRule, Layout, RowSource, Trainer, TrainerParams, train};
-use crate::{Error, Kind, Progress, Result, Seed};
+use crate::net::{Adam, AdamParams, Fit, GroupRule, Layout, RowSource};
+use crate::{Result, Run};
 
 /// How much faster gates learn than weights. Gates start open, and training stops at its best epoch: slow ones would still
 /// let every feature in by then, most of all where noise is strong or rows are few and the best epoch comes early.
@@ -81,12 +81,7 @@ pub(super) struct Fitted {
 }
 
 /// Fits the ensemble, phase by phase.
-pub(super) fn fit(
-    problem: &Problem<'_>,
-    params: &ValidParams,
-    seed: Seed,
-    progress: &dyn Progress,
-) -> Result<Fitted> {
+pub(super) fn fit(problem: &Problem<'_>, params: &ValidParams, run: Run<'_>) -> Result<Fitted> {
     let (network, layout, groups) =
         UpliftNet::new(problem.x.n_cols(), problem.n_outcomes, problem.space, params)?;
     let settings = &params.training;
@@ -105,15 +100,15 @@ pub(super) fn fit(
         .group(groups.phi, decay(settings.decay_phi))
         .group(groups.delta, decay(settings.decay_delta))
         .group(groups.running, GroupRule { rate_factor: 0.0, weight_decay: 0.0 });
-    let parts = HeldOutParts::new(problem, settings.validation_share, seed);
+    let parts = HeldOutParts::new(problem, settings.validation_share, run.seed);
     let mut weights: Vec<Vec<f32>> = Vec::with_capacity(params.model.members);
     let mut history = Vec::new();
-    for team in teams(problem, &parts, params, seed) {
+    for team in teams(problem, &parts, params, run.seed) {
         let mut training = problem.training(&network, params);
         training.held_out = (parts.is_some() && team.n_members > 1).then_some((&parts, team.first));
         // In units of sd / √rows, of the rows that the team has.
         training.gate_penalty /= team.share.sqrt();
-        let run = TeamRun {
+        let of_team = TeamRun {
             problem,
             team: &team,
             parts: &parts,
@@ -121,7 +116,7 @@ pub(super) fn fit(
             layout: &layout,
             adam: &adam,
         };
-        weights.extend(run.phases(&mut history, progress)?);
+        weights.extend(of_team.phases(&mut history, run)?);
     }
     let training = problem.training(&network, params);
     let calibration = match problem.phases.last() {
@@ -149,50 +144,38 @@ struct TeamRun<'a> {
 
 impl TeamRun<'_> {
     /// Trains phase by phase; gives the weights of the members.
-    fn phases(&self, history: &mut Vec<Phase>, progress: &dyn Progress) -> Result<Vec<Vec<f32>>> {
+    fn phases(&self, history: &mut Vec<Phase>, run: Run<'_>) -> Result<Vec<Vec<f32>>> {
         let Self { problem, team, parts, training, layout, adam } = self;
-        let members = TrainerParams { n_members: team.n_members, ..TrainerParams::default() };
         let mut weights: Option<Vec<Vec<f32>>> = None;
         for (index, phase) in problem.phases.iter().enumerate() {
-            // The first phase has the streams of a fit without phases.
-            let stream = |name: &str| match index {
-                0 => team.seed.child(name),
-                index => team.seed.child(name).index(index as u64),
-            };
-            let mut trainer = Trainer::new((*layout).clone(), (*adam).clone(), members, stream("start"))?;
-            if let (None, Some(start)) = (&weights, problem.start) {
-                let member = |member: usize| trainer.weights(member.saturating_sub(team.first));
-                let fresh: Vec<&[f32]> = (0..team.first + team.n_members).map(member).collect();
-                weights = Some(start.weights(problem.space, layout, &fresh)?.split_off(team.first));
-            }
-            if let Some(weights) = &weights {
-                trainer.start_from(weights)?;
-            }
-            let rows = phase.select(&team.rows);
-            let validation = Validation::new(parts, team.first, team.n_members, phase);
-            let mut validate = |trainer: &Trainer| {
-                if validation.is_empty() {
-                    return Ok(None);
+            let saved = |fresh: &[&[f32]]| match (&weights, problem.start) {
+                (Some(weights), _) => Ok(weights.clone()),
+                (None, Some(start)) => {
+                    let member = |member: usize| fresh[member.saturating_sub(team.first)];
+                    let all: Vec<&[f32]> = (0..team.first + team.n_members).map(member).collect();
+                    Ok(start.weights(problem.space, layout, &all)?.split_off(team.first))
                 }
-                let weights: Vec<&[f32]> =
-                    (0..trainer.n_members()).map(|m| trainer.averaged_weights(m)).collect();
-                r_loss(training, layout, &weights, problem.x, &validation).map(Some)
+                (None, None) => Ok(fresh.iter().map(|own| own.to_vec()).collect()),
             };
-            let title = format!("{}{}", phase.title, team.suffix);
-            progress.start(&title, "rows", Some(phase.schedule.most_rows(rows.len())));
-            let (x, order, schedule) = (problem.x, stream("order"), &phase.schedule);
-            let trained = train(&mut trainer, x, &rows, *training, schedule, &mut validate, order, progress);
-            let trained = trained.map_err(|error| at_phase(error, &title))?;
-            progress.finish();
+            let validation = Validation::new(parts, team.first, team.n_members, phase);
+            let judge = |weights: &[&[f32]]| r_loss(training, layout, weights, problem.x, &validation);
+            let fit = Fit {
+                x: problem.x,
+                rows: &phase.select(&team.rows),
+                loss: *training,
+                judge: (!validation.is_empty()).then_some(&judge),
+                adam: (*adam).clone(),
+                n_members: team.n_members,
+                start: (weights.is_some() || problem.start.is_some()).then_some(&saved),
+                schedule: &phase.schedule,
+                part: index as u64,
+                stage: &format!("{}{}", phase.title, team.suffix),
+            };
+            let trained = fit.run((*layout).clone(), Run { seed: team.seed, ..run })?;
             let name = format!("{}{}", phase.name, team.suffix);
             history.push(Phase { name, epochs: trained.history, best: Some(trained.best) });
-            weights = Some(trained.weights);
+            weights = Some(trained.ensemble.weights);
         }
         Ok(weights.unwrap_or_default())
     }
-}
-
-/// Names the phase where training itself went wrong.
-fn at_phase(error: Error, title: &str) -> Error {
-    if error.kind() == Kind::Other { error.at(title) } else { error }
 }

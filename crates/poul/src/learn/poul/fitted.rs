@@ -21,7 +21,7 @@ use crate::average::Posterior;
 use crate::effect::{
     AverageEstimate, Averages, EffectModel, GainDeciles, PolicyEmbedding, Scorer, Tensor, Tensors,
 };
-use crate::net::{Columns, Layout, Prepared, Workspace};
+use crate::net::{Columns, Ensemble, Layout, Prepared, Workspace};
 use crate::nuisance::{OutcomeManifest, OutcomeModels, SomeRows};
 use crate::policy::{Attributes, PolicySet};
 use crate::{Error, Result};
@@ -30,8 +30,7 @@ use crate::{Error, Result};
 pub struct Poul {
     manifest: Manifest,
     network: UpliftNet,
-    layout: Layout,
-    weights: Vec<Vec<f32>>,
+    members: Ensemble,
     /// b(x) of 0/1 outcomes.
     baseline: Option<OutcomeModels>,
     /// What effects of rows lie around, by outcome; none in older models and where it was not asked for.
@@ -110,7 +109,7 @@ impl Poul {
             network.loadings = shared.loadings.clone();
         }
         let (anchors, reference) = (Vec::new(), None);
-        Ok(Self { manifest, network, layout, weights, baseline, anchors, reference })
+        Ok(Self { manifest, network, members: Ensemble { layout, weights }, baseline, anchors, reference })
     }
 
     /// From the parts of a model file.
@@ -144,19 +143,18 @@ impl Poul {
         if baseline.is_some() != needs_baseline {
             return Err(damaged("the model has a baseline it should not have, or lacks one".to_owned()));
         }
-        let baseline = baseline.map(|baseline| load_baseline(&baseline, tensors)).transpose()?;
+        let load =
+            |stored| OutcomeModels::from_parts(&stored, &mut tensors.split_off(&format!("{BASELINE}.")));
+        let baseline = baseline.map(load).transpose()?;
         let mut poul = Self::new(outcomes, scales, n_features, space, &params, Vec::new(), baseline, shared)?;
         (poul.manifest.geometry, poul.manifest.gains) = (geometry, gains);
         poul.manifest.nuisances = nuisances;
-        for member in 0..params.model.members {
-            let weights = tensors.take_weights(&poul.layout, |segment| tensor_name(member, segment))?;
-            poul.weights.push(weights);
-        }
+        poul.members = Ensemble::from_tensors(poul.members.layout, params.model.members, PREFIX, tensors)?;
         let n_outcomes = poul.manifest.outcomes.len();
         if !anchors.is_empty() && anchors.len() != n_outcomes {
             return Err(damaged("the averages are not of the outcomes".to_owned()));
         }
-        let shape = (poul.weights.len(), poul.network.width());
+        let shape = (poul.members.weights.len(), poul.network.width());
         for (outcome, anchor) in anchors.into_iter().enumerate() {
             let anchor = Anchor::from_parts(anchor, outcome, shape, tensors)?;
             poul.anchors.push(anchor.ok_or_else(|| damaged("the averages are not of the model".to_owned()))?);
@@ -164,7 +162,7 @@ impl Poul {
         poul.manifest.anchors = poul.anchors.iter().map(Anchor::manifest).collect();
         if let Some(exposure) = exposure {
             let width = poul.network.width() * n_outcomes;
-            let reference = Reference::from_parts(exposure, (poul.weights.len(), width), tensors)?;
+            let reference = Reference::from_parts(exposure, (poul.members.weights.len(), width), tensors)?;
             let damaged = || damaged("the exposures are not of the model".to_owned());
             poul.reference = Some(reference.ok_or_else(damaged)?);
         }
@@ -187,7 +185,7 @@ impl Poul {
                 && own.most.len() == n_parts
                 && all.into_iter().all(|value| value.is_finite())
         };
-        let n_expected = self.manifest.outcomes.len() * self.weights.len();
+        let n_expected = self.manifest.outcomes.len() * self.members.weights.len();
         gains.is_empty() || (gains.len() == n_expected && n_axes > 0 && gains.iter().all(is_sound))
     }
 
@@ -219,11 +217,11 @@ impl Poul {
     }
 
     pub(super) fn layout(&self) -> &Layout {
-        &self.layout
+        &self.members.layout
     }
 
     pub(super) fn weights(&self) -> &[Vec<f32>] {
-        &self.weights
+        &self.members.weights
     }
 
     /// Brings every member to its canonical form; effects stay the same but for the averages that they are to lie around,
@@ -235,7 +233,7 @@ impl Poul {
         slopes: &[Slopes],
         exposure: Option<(&PolicySet, Vec<f64>)>,
     ) -> Result<()> {
-        let Self { manifest, network, layout, weights, .. } = self;
+        let Self { manifest, network, members: Ensemble { layout, weights }, .. } = self;
         manifest.geometry = population.canonicalise(&manifest.space, network, layout, weights)?;
         if let Some(averages) = averages {
             let rows = (population.x, population.weight);
@@ -324,9 +322,10 @@ impl Poul {
     fn embed(&self, mixtures: &Mixtures, outcome: usize) -> Result<Vec<Vec<f32>>> {
         let net = &self.network.treatments[self.network.treatment_of(outcome)];
         let mut workspace = Workspace::default();
-        let of =
-            |weights: &Vec<f32>| workspace.value(&self.layout, weights, |tape| net.forward(tape, mixtures));
-        self.weights.iter().map(of).collect()
+        let of = |weights: &Vec<f32>| {
+            workspace.value(&self.members.layout, weights, |tape| net.forward(tape, mixtures))
+        };
+        self.members.weights.iter().map(of).collect()
     }
 
     /// h̄ of one outcome by member: h of the mean training mixture.
@@ -335,12 +334,12 @@ impl Poul {
         let net = &self.network.treatments[self.network.treatment_of(outcome)];
         let mut workspace = Workspace::default();
         let of = |weights: &Vec<f32>| {
-            workspace.value(&self.layout, weights, |tape| {
+            workspace.value(&self.members.layout, weights, |tape| {
                 let phi = net.atoms(tape, &mixtures);
                 mean_policy(tape, net, &mixtures, phi)
             })
         };
-        self.weights.iter().map(of).collect()
+        self.members.weights.iter().map(of).collect()
     }
 
     /// How g of an outcome becomes effects of some policies, of which the last is the one compared with.
@@ -351,7 +350,8 @@ impl Poul {
         mixtures: &Mixtures,
         outcome: usize,
     ) -> Result<Link> {
-        let (d, n_chosen, n_members) = (self.network.width(), mixtures.rows.n_rows(), self.weights.len());
+        let (d, n_chosen, n_members) =
+            (self.network.width(), mixtures.rows.n_rows(), self.members.weights.len());
         let n_targets = n_chosen - 1;
         let h = self.embed(mixtures, outcome)?;
         if self.manifest.model.loss == Loss::Logistic {
@@ -392,23 +392,8 @@ impl Poul {
 
 /// The name of the baseline's tensors begins with this.
 const BASELINE: &str = "poul.baseline";
-
-fn load_baseline(manifest: &OutcomeManifest, tensors: &mut Tensors) -> Result<OutcomeModels> {
-    let prefix = format!("{BASELINE}.");
-    let names: Vec<String> =
-        tensors.names().filter(|name| name.starts_with(&prefix)).map(str::to_owned).collect();
-    let mut own = std::collections::BTreeMap::new();
-    for name in names {
-        let shape = tensors.shape(&name).map(<[usize]>::to_vec).unwrap_or_default();
-        let values = tensors.take(&name, &shape)?;
-        own.insert(name, (shape, values));
-    }
-    OutcomeModels::from_parts(manifest, &|name| own.get(&format!("{prefix}{name}")).cloned())
-}
-
-fn tensor_name(member: usize, segment: &str) -> String {
-    format!("poul.{member}.{segment}")
-}
+/// That of members.
+const PREFIX: &str = "poul";
 
 impl EffectModel for Poul {
     fn outcomes(&self) -> &[String] {
@@ -433,9 +418,9 @@ impl EffectModel for Poul {
         let links = (0..self.manifest.outcomes.len())
             .map(|outcome| self.link(policies, &chosen, &mixtures, outcome))
             .collect::<Result<_>>()?;
-        let members = self.weights.iter().enumerate();
+        let members = self.members.weights.iter().enumerate();
         let members = members
-            .map(|(member, weights)| Prepared::new(&self.layout, weights, &self.network, member))
+            .map(|(member, weights)| Prepared::new(&self.members.layout, weights, &self.network, member))
             .collect::<Result<_>>()?;
         Ok(Box::new(PoulScorer {
             members,
@@ -505,14 +490,7 @@ impl EffectModel for Poul {
     }
 
     fn tensors(&self) -> Vec<Tensor<'_>> {
-        let mut tensors = Vec::new();
-        for (member, weights) in self.weights.iter().enumerate() {
-            for segment in self.layout.segments() {
-                let shape = [segment.n_rows, segment.n_cols];
-                let name = tensor_name(member, &segment.name);
-                tensors.push(Tensor::new(name, &shape, &weights[segment.range()]));
-            }
-        }
+        let mut tensors = self.members.tensors(PREFIX);
         for (outcome, anchor) in self.anchors.iter().enumerate() {
             tensors.extend(anchor.tensors(outcome));
         }

@@ -1,6 +1,6 @@
 //! The outcome model's machinery at other work, reported under the name of that work.
 
-use crate::{Checkpoint, Memory, Progress};
+use crate::Progress;
 
 /// Passes progress on, with the stage's name in place of the outcome model's.
 pub(super) struct Stage<'p> {
@@ -32,13 +32,5 @@ impl Progress for Stage<'_> {
 
     fn cancelled(&self) -> bool {
         self.progress.cancelled()
-    }
-
-    fn checkpoint(&self) -> Option<&Checkpoint> {
-        self.progress.checkpoint()
-    }
-
-    fn memory(&self) -> Option<&Memory> {
-        self.progress.memory()
     }
 }

@@ -24,7 +24,7 @@ use super::warm_start::WarmStart;
 use crate::average::ResidualRows;
 use crate::effect::{EffectModel, Phase, Settings, Tensors, Trained, ValidTrainingData};
 use crate::nuisance::{FirstStage, Needs, OutcomeLoss, Residuals};
-use crate::{Error, Progress, Result, Seed, counted};
+use crate::{Error, Result, Run, counted};
 
 /// Effects that held-out rows bear out by less than this are worth a note.
 const LITTLE_SUPPORT: f64 = 0.6;
@@ -41,12 +41,7 @@ pub fn settle(settings: &Settings) -> Result<Settings> {
 }
 
 /// Learns effects.
-pub fn train(
-    data: &ValidTrainingData<'_>,
-    settings: &Settings,
-    seed: Seed,
-    progress: &dyn Progress,
-) -> Result<Trained> {
+pub fn train(data: &ValidTrainingData<'_>, settings: &Settings, run: Run<'_>) -> Result<Trained> {
     let params = params(settings)?;
     let told: Vec<String> = data.outcomes.iter().map(|outcome| outcome.name.to_owned()).collect();
     let arranged = Arranged::new(data, &params)?;
@@ -57,7 +52,7 @@ pub fn train(
         .start
         .map(|saved| WarmStart::new(saved, (&told, &names), data.x.n_cols(), &params))
         .transpose()?;
-    let seed = seed.child("poul");
+    let run = run.child("poul");
     let is_logistic = params.model.loss == Loss::Logistic;
     if is_logistic {
         check_binary(data)?;
@@ -83,7 +78,7 @@ pub fn train(
         by_name: true,
         propensity: needs_propensity.then_some(&propensity),
     };
-    let mut first = FirstStage::fit(&data.observed(), &needs, seed, progress)?;
+    let mut first = FirstStage::fit(&data.observed(), &needs, run)?;
     let Residuals { values: mut residual, mut scales, outcome, .. } = first.take_outcome()?;
     if let Some(start) = &start {
         change_units(&mut residual, &scales, &start.scales());
@@ -102,7 +97,7 @@ pub fn train(
     let own = exposure.as_ref().map(|_| OwnMixtures::new(&space, policies, &all)).transpose()?;
     let expected = own.as_ref().map_or(&mixtures, |own| &own.mixtures);
     let known = (first.propensity, centring);
-    let assignment = AssignmentFit::new(data, expected, known, weight, &first.folds, seed, progress)?;
+    let assignment = AssignmentFit::new(data, expected, known, weight, &first.folds, run)?;
     let is_weighted = params.training.noise_weights && !is_logistic;
     let precision =
         is_weighted.then(|| precisions(&residual, &outcome.predicted, weight, names.len())).flatten();
@@ -127,7 +122,7 @@ pub fn train(
         start: start.as_ref(),
     };
     let Fitted { mut weights, history: effects, calibration: Calibration { slopes, deviations } } =
-        fit(&problem, &params, seed.child("effects"), progress)?;
+        fit(&problem, &params, run.child("effects"))?;
     // Averages of policies by the rows of all of them; effects of rows lie around these.
     let averages = match assignment.propensity() {
         Some(fit) if params.training.calibrate && !is_logistic => {
@@ -160,8 +155,8 @@ pub fn train(
         Some(binary) => {
             let (network, layout, _) = UpliftNet::new(data.x.n_cols(), problem.n_outcomes, &space, &params)?;
             let training = problem.training(&network, &params);
-            let (seed, x) = (seed.child("baseline"), data.x);
-            Some(distil(&training, &layout, &weights, &binary.logit, x, data.cluster, seed, progress)?)
+            let (run, x) = (run.child("baseline"), data.x);
+            Some(distil(&training, &layout, &weights, &binary.logit, x, data.cluster, run)?)
         }
         None => None,
     };

@@ -33,10 +33,7 @@ impl WarmStart {
         n_features: usize,
         params: &ValidParams,
     ) -> Result<Self> {
-        let mut tensors = Tensors::default();
-        for tensor in model.tensors() {
-            tensors.insert(tensor.name, tensor.shape, tensor.values.into_owned());
-        }
+        let mut tensors: Tensors = model.tensors().into_iter().collect();
         let saved = Poul::from_parts(model.manifest()?, &mut tensors)?;
         if saved.outcomes() != outcomes {
             let (saved, ours) = (saved.outcomes().join(", "), outcomes.join(", "));

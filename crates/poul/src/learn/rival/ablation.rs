@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::effect::{Settings, Trained, ValidTrainingData};
 use crate::learn::Learner;
 use crate::learn::poul;
-use crate::{Error, Progress, Result, Seed};
+use crate::{Error, Result, Run};
 
 /// h is not centred.
 pub(crate) const UNCENTRED: Learner = learner::<Uncentred>("poul without centring of h");
@@ -63,13 +63,8 @@ fn settle<A: Ablation>(settings: &Settings) -> Result<Settings> {
 }
 
 /// Trains the method by the same streams, so that nothing else differs.
-fn train<A: Ablation>(
-    data: &ValidTrainingData<'_>,
-    settings: &Settings,
-    seed: Seed,
-    progress: &dyn Progress,
-) -> Result<Trained> {
-    poul::train(data, &fixed::<A>(settings)?, seed, progress)
+fn train<A: Ablation>(data: &ValidTrainingData<'_>, settings: &Settings, run: Run<'_>) -> Result<Trained> {
+    poul::train(data, &fixed::<A>(settings)?, run)
 }
 
 /// The settings with the one that is fixed; giving it another value is a contradiction.

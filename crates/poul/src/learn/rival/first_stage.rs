@@ -11,7 +11,7 @@ use super::treatments::{Tier, Treatments};
 use crate::effect::ValidTrainingData;
 use crate::net::{RowSource, predict};
 use crate::nuisance::{FirstStage, Folds, Propensity, SomeRows};
-use crate::{Progress, Result, Seed, counted};
+use crate::{Result, Run, counted};
 
 /// What a rival needs of a first stage.
 #[derive(Default)]
@@ -42,11 +42,10 @@ impl RivalStage {
         needs: &Needs<'_>,
         arms: &[usize],
         n_folds: usize,
-        seed: Seed,
-        progress: &dyn Progress,
+        run: Run<'_>,
     ) -> Result<Self> {
         let (rows, clip) = (data.observed(), needs.propensity);
-        let first = FirstStage::shared(&rows, n_folds, needs.residual, clip, seed, progress)?;
+        let first = FirstStage::shared(&rows, n_folds, needs.residual, clip, run)?;
         let mut notes = Vec::new();
         let mut propensity = ArmPropensity::none();
         if let (Some(fit), Some(clip)) = (first.propensity, clip) {
@@ -162,12 +161,11 @@ impl LevelModel {
         x: &dyn RowSource,
         parts: (&Folds, Option<&Folds>),
         training: &TrainingParams,
-        seed: Seed,
-        progress: &dyn Progress,
+        run: Run<'_>,
     ) -> Result<Vec<f32>> {
         match self {
-            Self::ByArm(fit) => out_of_fold(fit, rows, x, parts, training, seed, progress),
-            Self::ByMixture(fit) => out_of_fold(fit, rows, x, parts, training, seed, progress),
+            Self::ByArm(fit) => out_of_fold(fit, rows, x, parts, training, run),
+            Self::ByMixture(fit) => out_of_fold(fit, rows, x, parts, training, run),
         }
     }
 }
@@ -182,7 +180,7 @@ fn unfitted<S: Surface>(
     let (outcomes, scales, treatments) = (Vec::new(), Vec::new(), treatments.clone());
     let shifts = Vec::new();
     let manifest = Manifest { outcomes, scales, n_features, treatments, model, shifts };
-    Ok(Fitted { manifest, surface, layout, weights: Vec::new() })
+    Ok(Fitted { manifest, surface, layout, ensembles: Vec::new() })
 }
 
 fn out_of_fold<S: Surface>(
@@ -191,8 +189,7 @@ fn out_of_fold<S: Surface>(
     x: &dyn RowSource,
     (folds, parts): (&Folds, Option<&Folds>),
     training: &TrainingParams,
-    seed: Seed,
-    progress: &dyn Progress,
+    run: Run<'_>,
 ) -> Result<Vec<f32>> {
     let n_arms = rows.treatments.arm.len();
     let network = All { surface: &fit.surface, treatments: rows.treatments };
@@ -202,10 +199,10 @@ fn out_of_fold<S: Surface>(
         let (held, fitted): (Vec<u32>, Vec<u32>) = folds.training(fold).iter().partition(|row| is_held(row));
         let stage = format!("Outcomes by policy, fold {} of {}", fold + 1, folds.n_folds);
         let problem = Problem { rows: *rows, x, fitted: &fitted, held: &held, stage };
-        let trained = problem.fit(fit, training, seed.child("fold").index(fold as u64), progress)?;
+        let trained = problem.fit(fit, training, run.child("fold").index(fold as u64))?;
         let inside = folds.rows(fold);
-        let share = 1.0 / trained.weights.len() as f32;
-        for (member, weights) in trained.weights.iter().enumerate() {
+        let share = 1.0 / trained.ensemble.weights.len() as f32;
+        for (member, weights) in trained.ensemble.weights.iter().enumerate() {
             let source = SomeRows { x, rows: &inside };
             let values = predict(&fit.layout, weights, &network, &source, n_arms, member)?;
             for (row, values) in inside.iter().zip(values.chunks(n_arms)) {

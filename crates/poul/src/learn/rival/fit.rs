@@ -8,11 +8,9 @@ use super::params::{FoldedTrainingParams, TrainingParams, read_table};
 use super::surface::{FittedOutcome, Rows, Shape, Surface};
 use super::treatments::Treatments;
 use crate::effect::{Phase, Settings, Trained, ValidTrainingData};
-use crate::net::{
-    Batch, Layout, Network, RowSource, Tape, Trainer, TrainerParams, Var, predict, train as run_epochs,
-};
+use crate::net::{Batch, Fit, Layout, Network, RowSource, Tape, Var, mean_outputs};
 use crate::nuisance::{Folds, SomeRows};
-use crate::{Error, Kind, Progress, Result, Seed};
+use crate::{Error, Result, Run, Seed};
 
 /// Completes settings with defaults; refuses unknown names and values out of range.
 pub(super) fn settle<S: Surface>(settings: &Settings) -> Result<Settings> {
@@ -47,12 +45,11 @@ fn read<S: Surface>(settings: &Settings) -> Result<(S::Model, FoldedTrainingPara
 pub(super) fn train<S: Surface + 'static>(
     data: &ValidTrainingData<'_>,
     settings: &Settings,
-    root: Seed,
-    progress: &dyn Progress,
+    root: Run<'_>,
 ) -> Result<Trained> {
     let (mut model, training) = read::<S>(settings)?;
     S::adapt(&mut model, data)?;
-    let seed = root.child(S::NAME);
+    let run = root.child(S::NAME);
     let treatments = Treatments::new(data, S::tier(&model));
     let arms = treatments.arms.iter().map(|name| data.policies.require(name)).collect::<Result<Vec<_>>>()?;
     let chosen = treatments.choose(data.policies, &arms)?;
@@ -64,13 +61,13 @@ pub(super) fn train<S: Surface + 'static>(
     let mass: Vec<f64> = arms.iter().map(|policy| data.policy_mass()[*policy]).collect();
     let total: f64 = mass.iter().sum();
     let balance: Vec<f32> = mass.iter().map(|own| (total / (own * mass.len() as f64)) as f32).collect();
-    let parts = validation_parts(data, training.network.validation_share, seed);
+    let parts = validation_parts(data, training.network.validation_share, run.seed);
     let (fitted, held) = match &parts {
         Some(parts) => (parts.rest(0), parts.rows(0)),
         None => ((0..data.n_rows() as u32).collect(), Vec::new()),
     };
     let needs = S::needs(&model);
-    let mut first = RivalStage::fit(data, &needs, &arms, training.folds, root, progress)?;
+    let mut first = RivalStage::fit(data, &needs, &arms, training.folds, root)?;
     let levels = needs.levels.map(|params| LevelModel::new(data, &treatments, params)).transpose()?;
     let (surface, layout) = build::<S>(data.x.n_cols(), &treatments, &model)?;
     let mut fit = Fitted {
@@ -84,11 +81,11 @@ pub(super) fn train<S: Surface + 'static>(
         },
         surface,
         layout,
-        weights: Vec::new(),
+        ensembles: Vec::new(),
     };
     let mut history = Vec::new();
     for (index, outcome) in data.outcomes.iter().enumerate() {
-        let seed = seed.child("outcome").index(index as u64);
+        let run = run.child("outcome").index(index as u64);
         let (values, unit) = S::units(&fit.manifest.model, outcome.values, data.weight);
         let residual = first.residual(index, data.outcomes.len());
         let mut rows = Rows {
@@ -103,33 +100,26 @@ pub(super) fn train<S: Surface + 'static>(
         let expected = match &levels {
             Some(levels) => {
                 let fold_of = (&first.folds, parts.as_ref());
-                levels.out_of_fold(
-                    &rows,
-                    data.x,
-                    fold_of,
-                    &training.network,
-                    seed.child("levels"),
-                    progress,
-                )?
+                levels.out_of_fold(&rows, data.x, fold_of, &training.network, run.child("levels"))?
             }
             None => Vec::new(),
         };
         rows.levels = &expected;
         let stage = format!("{}: {}", S::NAME, outcome.name);
         let problem = Problem { rows, x: data.x, fitted: &fitted, held: &held, stage };
-        let trained = problem.fit(&fit, &training.network, seed, progress)?;
+        let trained = problem.fit(&fit, &training.network, run)?;
         let fitted_outcome = FittedOutcome {
             rows: &problem.rows,
             policies: data.policies,
             x: data.x,
-            weights: &trained.weights,
+            weights: &trained.ensemble.weights,
             folds: &first.folds,
             parts: parts.as_ref(),
             training: &training.network,
-            seed,
+            run,
             stage: &problem.stage,
         };
-        let shift = S::shift(&fit, &fitted_outcome, progress)?;
+        let shift = S::shift(&fit, &fitted_outcome)?;
         fit.manifest.shifts.extend(shift);
         history.push(Phase {
             name: outcome.name.to_owned(),
@@ -138,7 +128,7 @@ pub(super) fn train<S: Surface + 'static>(
         });
         fit.manifest.outcomes.push(outcome.name.to_owned());
         fit.manifest.scales.push(unit);
-        fit.weights.push(trained.weights);
+        fit.ensembles.push(trained.ensemble);
     }
     Ok(Trained { effects: Box::new(fit), history, notes: std::mem::take(&mut first.notes) })
 }
@@ -183,42 +173,29 @@ impl Problem<'_> {
         &self,
         fit: &Fitted<S>,
         training: &TrainingParams,
-        seed: Seed,
-        progress: &dyn Progress,
-    ) -> Result<crate::net::Trained> {
+        run: Run<'_>,
+    ) -> Result<crate::net::Fitted> {
         let Fitted { surface, layout, manifest, .. } = fit;
-        let members = TrainerParams { n_members: S::members(&manifest.model), ..TrainerParams::default() };
-        let mut trainer =
-            Trainer::new(layout.clone(), training.adam().check()?, members, seed.child("start"))?;
         let held = SomeRows { x: self.x, rows: self.held };
         let judged = Judged { surface, rows: &self.rows, held: self.held };
         let n_goals = surface.n_goals();
-        let mut validate = |trainer: &Trainer| {
-            if self.held.is_empty() {
-                return Ok(None);
-            }
-            let mut mean = vec![0.0; self.held.len() * n_goals];
-            for member in 0..trainer.n_members() {
-                let weights = trainer.averaged_weights(member);
-                let predicted = predict(layout, weights, &judged, &held, n_goals, member)?;
-                mean.iter_mut().zip(predicted).for_each(|(mean, value)| *mean += value);
-            }
-            mean.iter_mut().for_each(|mean| *mean /= trainer.n_members() as f32);
-            Ok(Some(self.rows.held_loss(surface, self.held, &mean)))
+        let judge = |weights: &[&[f32]]| {
+            let mean = mean_outputs(layout, weights, &judged, &held, n_goals)?;
+            Ok(self.rows.held_loss(surface, self.held, &mean))
         };
-        let schedule = training.schedule();
-        progress.start(&self.stage, "rows", Some(schedule.most_rows(self.fitted.len())));
-        let loss = Loss { surface, rows: &self.rows };
-        let order = seed.child("order");
-        let trained =
-            run_epochs(&mut trainer, self.x, self.fitted, &loss, &schedule, &mut validate, order, progress);
-        // Where training itself went wrong, in which network is worth knowing.
-        let trained = trained.map_err(|error| match error.kind() {
-            Kind::Other => error.at(self.stage.as_str()),
-            _ => error,
-        })?;
-        progress.finish();
-        Ok(trained)
+        let fit = Fit {
+            x: self.x,
+            rows: self.fitted,
+            loss: &Loss { surface, rows: &self.rows },
+            judge: (!self.held.is_empty()).then_some(&judge),
+            adam: training.adam().check()?,
+            n_members: S::members(&manifest.model),
+            start: None,
+            schedule: &training.schedule(),
+            part: 0,
+            stage: &self.stage,
+        };
+        fit.run(layout.clone(), run)
     }
 }
 

@@ -6,7 +6,7 @@ use super::fit::build;
 use super::surface::Surface;
 use super::treatments::{Chosen, Treatments};
 use crate::effect::{EffectModel, PolicyShift, Scorer, Scores, Tensor, Tensors};
-use crate::net::{Batch, Layout, Network, RowSource, Tape, Var, predict};
+use crate::net::{Batch, Ensemble, Layout, Network, RowSource, Tape, Var, predict};
 use crate::policy::PolicySet;
 use crate::{Error, Result};
 
@@ -15,8 +15,8 @@ pub(super) struct Fitted<S: Surface> {
     pub(super) manifest: Manifest<S::Model>,
     pub(super) surface: S,
     pub(super) layout: Layout,
-    /// By outcome and member.
-    pub(super) weights: Vec<Vec<Vec<f32>>>,
+    /// By outcome.
+    pub(super) ensembles: Vec<Ensemble>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -51,16 +51,11 @@ pub(super) fn load<S: Surface + 'static>(
         return Err(damaged("the parts of the model contradict each other".to_owned()));
     }
     let (surface, layout) = build::<S>(manifest.n_features, &manifest.treatments, &manifest.model)?;
-    let mut weights = Vec::new();
-    for outcome in 0..manifest.outcomes.len() {
-        let mut members = Vec::new();
-        for member in 0..S::members(&manifest.model) {
-            members
-                .push(tensors.take_weights(&layout, |segment| tensor_name::<S>(outcome, member, segment))?);
-        }
-        weights.push(members);
-    }
-    Ok(Box::new(Fitted { manifest, surface, layout, weights }))
+    let n_members = S::members(&manifest.model);
+    let ensemble =
+        |outcome| Ensemble::from_tensors(layout.clone(), n_members, &tensor_prefix::<S>(outcome), tensors);
+    let ensembles = (0..manifest.outcomes.len()).map(ensemble).collect::<Result<_>>()?;
+    Ok(Box::new(Fitted { manifest, surface, layout, ensembles }))
 }
 
 impl<S: Surface> EffectModel for Fitted<S> {
@@ -95,17 +90,8 @@ impl<S: Surface> EffectModel for Fitted<S> {
     }
 
     fn tensors(&self) -> Vec<Tensor<'_>> {
-        let mut tensors = Vec::new();
-        for (outcome, members) in self.weights.iter().enumerate() {
-            for (member, weights) in members.iter().enumerate() {
-                for segment in self.layout.segments() {
-                    let name = tensor_name::<S>(outcome, member, &segment.name);
-                    let shape = [segment.n_rows, segment.n_cols];
-                    tensors.push(Tensor::new(name, &shape, &weights[segment.range()]));
-                }
-            }
-        }
-        tensors
+        let by_outcome = self.ensembles.iter().enumerate();
+        by_outcome.flat_map(|(outcome, own)| own.tensors(&tensor_prefix::<S>(outcome))).collect()
     }
 }
 
@@ -120,15 +106,15 @@ struct SurfaceScorer<'m, S: Surface> {
 
 impl<S: Surface> Scorer for SurfaceScorer<'_, S> {
     fn score(&self, x: &dyn RowSource, spread: bool) -> Result<Scores> {
-        let Fitted { surface, layout, weights, manifest } = self.fitted;
+        let Fitted { surface, layout, ensembles, manifest } = self.fitted;
         let network = All { surface, treatments: &self.treatments };
         let n_values = x.n_rows() * self.n_targets;
         let mut scores = Scores::default();
-        for (outcome, (members, scale)) in weights.iter().zip(&manifest.scales).enumerate() {
+        for (outcome, (ensemble, scale)) in ensembles.iter().zip(&manifest.scales).enumerate() {
             let shifts = self.shifts.get(outcome);
             let mut sums = vec![0.0_f64; n_values];
             let mut squares = vec![0.0_f64; if spread { n_values } else { 0 }];
-            for (member, weights) in members.iter().enumerate() {
+            for (member, weights) in ensemble.weights.iter().enumerate() {
                 let levels = predict(layout, weights, &network, x, self.n_targets + 1, member)?;
                 for (row, levels) in levels.chunks_exact(self.n_targets + 1).enumerate() {
                     let (targets, base) = levels.split_at(self.n_targets);
@@ -142,7 +128,7 @@ impl<S: Surface> Scorer for SurfaceScorer<'_, S> {
                     }
                 }
             }
-            let n_members = members.len() as f64;
+            let n_members = ensemble.weights.len() as f64;
             scores.mean.push(sums.iter().map(|sum| (sum / n_members) as f32).collect());
             if spread {
                 let deviation = |(sum, square): (&f64, &f64)| {
@@ -156,7 +142,7 @@ impl<S: Surface> Scorer for SurfaceScorer<'_, S> {
     }
 
     fn has_spread(&self) -> bool {
-        self.fitted.weights.first().is_some_and(|members| members.len() > 1)
+        self.fitted.ensembles.first().is_some_and(|own| own.weights.len() > 1)
     }
 
     fn notes(&self) -> &[String] {
@@ -180,6 +166,6 @@ impl<S: Surface> Network for All<'_, S> {
     }
 }
 
-fn tensor_name<S: Surface>(outcome: usize, member: usize, segment: &str) -> String {
-    format!("{}.{outcome}.{member}.{segment}", S::NAME)
+fn tensor_prefix<S: Surface>(outcome: usize) -> String {
+    format!("{}.{outcome}", S::NAME)
 }

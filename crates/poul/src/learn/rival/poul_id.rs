@@ -11,7 +11,7 @@ use crate::learn::Learner;
 use crate::learn::poul;
 use crate::net::RowSource;
 use crate::policy::PolicySet;
-use crate::{Error, Progress, Result, Seed};
+use crate::{Error, Result, Run};
 
 /// The learner.
 pub(crate) const POUL_ID: Learner = Learner {
@@ -22,20 +22,15 @@ pub(crate) const POUL_ID: Learner = Learner {
     load,
 };
 
-fn train(
-    data: &ValidTrainingData<'_>,
-    settings: &Settings,
-    seed: Seed,
-    progress: &dyn Progress,
-) -> Result<Trained> {
+fn train(data: &ValidTrainingData<'_>, settings: &Settings, run: Run<'_>) -> Result<Trained> {
     let mass = data.policy_mass();
-    let run = (0..mass.len()).filter(|policy| mass[*policy] > 0.0);
-    let run: Vec<String> = run.map(|policy| data.policies.name(policy).to_owned()).collect();
+    let known = (0..mass.len()).filter(|policy| mass[*policy] > 0.0);
+    let known: Vec<String> = known.map(|policy| data.policies.name(policy).to_owned()).collect();
     // Sets are in order of names: the same names have the same numbers.
     let names = by_name(data.policies.names())?;
     let data = TrainingData { policies: &names, ..TrainingData::clone(data) }.check()?;
-    let Trained { effects, history, notes } = poul::train(&data, settings, seed, progress)?;
-    Ok(Trained { effects: Box::new(PoulId { poul: effects, run }), history, notes })
+    let Trained { effects, history, notes } = poul::train(&data, settings, run)?;
+    Ok(Trained { effects: Box::new(PoulId { poul: effects, run: known }), history, notes })
 }
 
 fn load(manifest: &Value, tensors: &mut Tensors) -> Result<Box<dyn EffectModel>> {

@@ -9,7 +9,7 @@ use crate::effect::{EffectModel, Scorer, Scores, Settings, Tensor, Tensors, Trai
 use crate::learn::Learner;
 use crate::net::RowSource;
 use crate::policy::PolicySet;
-use crate::{Error, Progress, Result, Seed};
+use crate::{Error, Result, Run, Seed};
 
 /// The learner.
 pub(crate) const RANDOM: Learner = Learner {
@@ -35,18 +35,13 @@ fn settle(settings: &Settings) -> Result<Settings> {
     Settings::of(None, &model, &training)
 }
 
-fn train(
-    data: &ValidTrainingData<'_>,
-    settings: &Settings,
-    seed: Seed,
-    _progress: &dyn Progress,
-) -> Result<Trained> {
+fn train(data: &ValidTrainingData<'_>, settings: &Settings, run: Run<'_>) -> Result<Trained> {
     settle(settings)?;
     let model = Random {
         outcomes: data.outcomes.iter().map(|outcome| outcome.name.to_owned()).collect(),
         scales: data.outcomes.iter().map(|outcome| standard(outcome.values, data.weight).1).collect(),
         n_features: data.x.n_cols(),
-        seed: seed.child(NAME).value(),
+        seed: run.seed.child(NAME).value(),
     };
     Ok(Trained { effects: Box::new(model), history: Vec::new(), notes: Vec::new() })
 }

@@ -12,7 +12,7 @@ use crate::learn::poul::TreatmentSpace;
 use crate::net::RowSource;
 use crate::nuisance::{FirstStage, Folds};
 use crate::policy::PolicySet;
-use crate::{Error, Progress, Result, Seed};
+use crate::{Error, Result, Run};
 
 /// The learner's name.
 pub const NAME: &str = "ridge";
@@ -50,21 +50,16 @@ pub fn settle(settings: &Settings) -> Result<Settings> {
 }
 
 /// Fits B for every outcome.
-pub fn train(
-    data: &ValidTrainingData<'_>,
-    settings: &Settings,
-    seed: Seed,
-    progress: &dyn Progress,
-) -> Result<Trained> {
+pub fn train(data: &ValidTrainingData<'_>, settings: &Settings, run: Run<'_>) -> Result<Trained> {
     let (_, params): (NoSettings, RidgeParams) = settle(settings)?.read()?;
     // The same nuisances as the method's, from the same streams: only the last stage differs.
     let rows = data.observed();
-    let residuals = FirstStage::shared(&rows, params.folds, true, None, seed, progress)?.take_outcome()?;
+    let residuals = FirstStage::shared(&rows, params.folds, true, None, run)?.take_outcome()?;
     let total: f64 = data.policy_mass().iter().sum();
     let shares: Vec<f64> = data.policy_mass().iter().map(|mass| mass / total).collect();
     let space = TreatmentSpace::new(data.policies, &shares);
     let directions = directions(&space, data.policies, &(0..data.policies.len()).collect::<Vec<_>>());
-    let held = Folds::deal(data.n_rows(), data.cluster, HELD_PARTS, seed.child(NAME));
+    let held = Folds::deal(data.n_rows(), data.cluster, HELD_PARTS, run.seed.child(NAME));
     let (validation, rows) = (held.rows(0), held.rest(0));
     let n_outcomes = data.outcomes.len();
     let mut ridge = Ridge {
@@ -77,7 +72,7 @@ pub fn train(
         },
         coefficients: Vec::new(),
     };
-    progress.start("Ridge", "penalties", Some((n_outcomes * PENALTIES.len()) as u64));
+    run.progress.start("Ridge", "penalties", Some((n_outcomes * PENALTIES.len()) as u64));
     for outcome in 0..n_outcomes {
         let residual: Vec<f64> = residuals
             .values
@@ -95,8 +90,8 @@ pub fn train(
             if best.as_ref().is_none_or(|best| loss < best.0) {
                 best = Some((loss, penalty, start.clone()));
             }
-            progress.advance(1);
-            if progress.cancelled() {
+            run.progress.advance(1);
+            if run.progress.cancelled() {
                 return Err(Error::cancelled());
             }
         }
@@ -104,7 +99,7 @@ pub fn train(
         ridge.manifest.penalties.push(penalty);
         ridge.coefficients.push(coefficients.iter().map(|value| *value as f32).collect());
     }
-    progress.finish();
+    run.progress.finish();
     Ok(Trained { effects: Box::new(ridge), history: Vec::new(), notes: Vec::new() })
 }
 

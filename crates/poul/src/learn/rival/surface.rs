@@ -15,7 +15,7 @@ use crate::effect::{PolicyShift, ValidTrainingData};
 use crate::net::{Batch, LayoutBuilder, RowSource, Tape, Var};
 use crate::nuisance::Folds;
 use crate::policy::PolicySet;
-use crate::{Progress, Result, Seed};
+use crate::{Result, Run};
 
 /// A network of outcomes under treatments.
 pub(super) trait Surface: Sized + Send + Sync {
@@ -96,12 +96,8 @@ pub(super) trait Surface: Sized + Send + Sync {
 
     /// What must be added to levels once an outcome is fitted, so that mean effects over the training rows are those
     /// that the rival vouches for; by default nothing.
-    fn shift(
-        fit: &Fitted<Self>,
-        outcome: &FittedOutcome<'_>,
-        progress: &dyn Progress,
-    ) -> Result<Option<PolicyShift>> {
-        let _ = (fit, outcome, progress);
+    fn shift(fit: &Fitted<Self>, outcome: &FittedOutcome<'_>) -> Result<Option<PolicyShift>> {
+        let _ = (fit, outcome);
         Ok(None)
     }
 
@@ -127,8 +123,8 @@ pub(super) struct FittedOutcome<'a> {
     /// Parts of which the first is held out for early stopping.
     pub(super) parts: Option<&'a Folds>,
     pub(super) training: &'a TrainingParams,
-    /// The outcome's stream, under which networks of its own may be trained.
-    pub(super) seed: Seed,
+    /// The outcome's part of the work, under whose stream networks of its own may be trained.
+    pub(super) run: Run<'a>,
     /// What progress calls the outcome.
     pub(super) stage: &'a str,
 }

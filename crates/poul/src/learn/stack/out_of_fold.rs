@@ -9,7 +9,7 @@ use crate::learn::Learner;
 use crate::learn::poul;
 use crate::nuisance::{Folds, Propensity, SomeRows};
 use crate::progress::Named;
-use crate::{Memory, Progress, Result, Seed};
+use crate::{Memory, Progress, Result, Run, Seed};
 
 /// Policies that the doubly robust loss is taken over, at most: those with most rows.
 const MOST_SCORED: usize = 64;
@@ -51,10 +51,10 @@ pub(super) fn root(seed: Seed, learner: &Learner, params: &Params) -> Seed {
 
 impl Evidence<'_> {
     /// Fits every member without each fold.
-    pub(super) fn gather(&self, seed: Seed, progress: &dyn Progress) -> Result<FoldedMoments> {
+    pub(super) fn gather(&self, run: Run<'_>) -> Result<FoldedMoments> {
         let (data, n_members) = (self.data, self.params.members.len());
         let n_folds = self.params.training.folds;
-        let folds = Folds::deal(data.n_rows(), data.cluster, n_folds, seed.child("stack"));
+        let folds = Folds::deal(data.n_rows(), data.cluster, n_folds, run.seed.child("stack"));
         folds.check(data.n_rows())?;
         let n_outcomes = data.outcomes.len();
         let mut moments =
@@ -64,9 +64,9 @@ impl Evidence<'_> {
         }
         for fold in 0..n_folds {
             let name = format!("fold {} of {n_folds}", fold + 1);
-            let seed = seed.child("stack").child("fold").index(fold as u64);
+            let run = run.child("stack").child("fold").index(fold as u64);
             let place = |error: crate::Error| error.at(format!("without {name}"));
-            self.fold(&folds, fold, &name, seed, &mut moments, progress).map_err(place)?;
+            self.fold(&folds, fold, &name, &mut moments, run).map_err(place)?;
         }
         Ok(moments)
     }
@@ -76,9 +76,8 @@ impl Evidence<'_> {
         folds: &Folds,
         fold: usize,
         name: &str,
-        seed: Seed,
         moments: &mut FoldedMoments,
-        progress: &dyn Progress,
+        run: Run<'_>,
     ) -> Result<()> {
         let part = TrainingRows::new(self.data, folds.rest(fold));
         let x = SomeRows { x: self.data.x, rows: &part.rows };
@@ -91,14 +90,10 @@ impl Evidence<'_> {
         let mut anchor = None;
         for place in in_turn(self.params, self.is_anchored) {
             let (learner, settings) = &self.params.members[place];
-            let progress = Named {
-                progress,
-                name: format!("{name}, {}", learner.name),
-                memory: Some(&memory),
-                checkpoint: progress.checkpoint(),
-            };
-            let root = root(seed, learner, self.params);
-            let trained = (learner.train)(&data, settings, root, &progress)
+            let progress = Named { progress: run.progress, name: format!("{name}, {}", learner.name) };
+            let seed = root(run.seed, learner, self.params);
+            let run = Run { seed, memory: Some(&memory), ..run.told(&progress) };
+            let trained = (learner.train)(&data, settings, run)
                 .map_err(|error| error.at(format!("member `{}`", learner.name)))?;
             let model = trained.effects.as_ref();
             if self.is_anchored && learner.name == poul::NAME {

@@ -10,7 +10,7 @@ use crate::effect::{EffectModel, Phase, Settings, Trained, ValidTrainingData};
 use crate::learn::poul;
 use crate::nuisance::{CommonSupport, FirstStage, Propensity};
 use crate::progress::Named;
-use crate::{Error, Memory, Progress, Result, Seed};
+use crate::{Error, Memory, Result, Run};
 
 /// Folds of m̂ and π̂, by the rows: those of the method itself, so that both are fitted once.
 const NUISANCE_FOLDS: usize = 0;
@@ -20,19 +20,14 @@ const CLIP: f32 = 0.01;
 const POOR_OVERLAP: f64 = 0.1;
 
 /// Learns.
-pub(super) fn train(
-    data: &ValidTrainingData<'_>,
-    settings: &Settings,
-    seed: Seed,
-    progress: &dyn Progress,
-) -> Result<Trained> {
+pub(super) fn train(data: &ValidTrainingData<'_>, settings: &Settings, run: Run<'_>) -> Result<Trained> {
     let params = read(settings)?;
     let own = Memory::default();
-    let memory = progress.memory().unwrap_or(&own);
-    let checkpoint = progress.checkpoint();
-    let named = |name: &str| Named { progress, name: name.to_owned(), memory: Some(memory), checkpoint };
+    let run = Run { memory: run.memory.or(Some(&own)), ..run };
+    let named = |name: &str| Named { progress: run.progress, name: name.to_owned() };
     let rows = data.observed();
-    let mut first = FirstStage::shared(&rows, NUISANCE_FOLDS, true, Some(CLIP), seed, &named("stack"))?;
+    let progress = named("stack");
+    let mut first = FirstStage::shared(&rows, NUISANCE_FOLDS, true, Some(CLIP), run.told(&progress))?;
     let (residuals, fit) = (first.take_outcome()?, first.take_propensity()?);
     let said = fit.report.clipping_note(CLIP, data.n_rows());
     let against = against(data);
@@ -58,7 +53,7 @@ pub(super) fn train(
         is_anchored,
         is_doubly_robust,
     };
-    let moments = evidence.gather(seed, progress)?;
+    let moments = evidence.gather(run)?;
     let mut outcomes = Vec::new();
     for (outcome, column) in data.outcomes.iter().enumerate() {
         let mut loss = moments.r[outcome].r_loss();
@@ -83,8 +78,8 @@ pub(super) fn train(
         if !is_used(place) && !is_anchor {
             continue;
         }
-        let root = root(seed, learner, &params);
-        let trained = (learner.train)(data, settings, root, &named(learner.name))
+        let (seed, progress) = (root(run.seed, learner, &params), named(learner.name));
+        let trained = (learner.train)(data, settings, Run { seed, ..run.told(&progress) })
             .map_err(|error| error.at(format!("member `{}`", learner.name)))?;
         if is_anchor {
             averages = population.averages(trained.effects.as_ref())?;

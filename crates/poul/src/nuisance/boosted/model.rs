@@ -4,10 +4,9 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::objective::Objective;
-use crate::net::{RowSource, check_n_rows};
-use crate::nuisance::ensemble::{FindTensor, Tensor, damaged};
+use crate::Result;
+use crate::net::{RowSource, Tensor, Tensors, check_n_rows, damaged};
 use crate::tree::{Cuts, MOST_FEATURES, Tree, TreeParts};
-use crate::{Error, Result};
 
 /// Rows that walk down the trees together.
 const BLOCK_ROWS: usize = 512;
@@ -162,23 +161,14 @@ impl Boosted {
         manifest: &BoostedManifest,
         n_outputs: &[usize],
         prefix: &str,
-        find: &FindTensor<'_>,
+        tensors: &mut Tensors,
     ) -> Result<Self> {
         let wrong =
             |what: &str| damaged(format!("{what} of the boosted trees `{prefix}` do not fit together"));
-        let find = |part: &str| {
-            let name = format!("{prefix}.{part}");
-            let Some((_, values)) = find(&name) else {
-                return Err(damaged(format!("the tensor `{name}` is missing")));
-            };
-            match values.iter().all(|value| value.is_finite()) {
-                true => Ok::<_, Error>(values),
-                false => Err(damaged(format!("the tensor `{name}` holds a number that is not finite"))),
-            }
-        };
+        let mut take = |part: &str| tensors.take_column(&format!("{prefix}.{part}"));
         let n_features = manifest.n_features;
         let cuts =
-            Cuts::from_parts(&find("cuts")?, &find("cuts_of_feature")?).ok_or_else(|| wrong("the bins"))?;
+            Cuts::from_parts(&take("cuts")?, &take("cuts_of_feature")?).ok_or_else(|| wrong("the bins"))?;
         if cuts.n_features() != n_features
             || !(1..=MOST_FEATURES).contains(&n_features)
             || manifest.folds.is_empty()
@@ -192,7 +182,7 @@ impl Boosted {
             }
             let mut own = Vec::with_capacity(targets.len());
             for (target, (part, n_outputs)) in targets.iter().zip(n_outputs).enumerate() {
-                let part_of = |name: &str| find(&format!("{fold}.{target}.{name}"));
+                let mut part_of = |name: &str| take(&format!("{fold}.{target}.{name}"));
                 let parts = TreeParts {
                     nodes_of_tree: part_of("nodes_of_tree")?,
                     split: part_of("split")?,
@@ -216,5 +206,5 @@ impl Boosted {
 }
 
 fn column(name: String, values: Vec<f32>) -> Tensor<'static> {
-    Tensor { name, shape: [values.len(), 1], values: values.into() }
+    Tensor::new(name, &[values.len(), 1], values)
 }

@@ -22,7 +22,7 @@ pub(super) fn fit_boosted(task: &Task<'_>) -> Result<Fitted> {
     room(pool.x, pool.x.n_rows())?;
     let all: Vec<u32> = (0..pool.x.n_rows() as u32).collect();
     let mut boosted = Boosted { cuts: Cuts::learn(pool.x, &all), folds: Vec::with_capacity(folds.n_folds) };
-    let rows_of = FoldRows::new(problem, folds, params.boosted.patience > 0, task.seed);
+    let rows_of = FoldRows::new(problem, folds, params.boosted.patience > 0, task.run.seed);
     for fold in 0..folds.n_folds {
         let fold_trees = fit_fold(task, &boosted.cuts, rows_of.of(fold), fold)?;
         boosted.folds.push(fold_trees);
@@ -67,10 +67,10 @@ fn fit_fold(
         let (stage, params) = (task.stage(&stage, fold), &task.params.boosted);
         match loss {
             OutcomeLoss::Squared => {
-                let trees = boost(&own, Target::Values(&values), params, &stage, task.progress)?;
+                let trees = boost(&own, Target::Values(&values), params, &stage, task.run.progress)?;
                 Ok(trees.in_units(mean, deviation))
             }
-            OutcomeLoss::Logistic => boost(&own, Target::Shares(&values), params, &stage, task.progress),
+            OutcomeLoss::Logistic => boost(&own, Target::Shares(&values), params, &stage, task.run.progress),
         }
     };
     losses.iter().enumerate().map(fit).collect()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::net::RowSource;
 use crate::nuisance::rows::StackedRows;
 use crate::nuisance::{Folds, NuisanceChoice};
-use crate::{Progress, Result, Seed};
+use crate::{Result, Run};
 
 use super::auto::fit_auto;
 use super::boosted::fit_boosted;
@@ -46,16 +46,15 @@ pub fn fit_outcome(
     problem: &OutcomeProblem<'_>,
     folds: &Folds,
     params: &ValidOutcomeParams,
-    seed: Seed,
-    progress: &dyn Progress,
+    run: Run<'_>,
 ) -> Result<OutcomeFit> {
     problem.check(folds)?;
-    let Some(memory) = progress.memory() else { return fit(problem, folds, params, seed, progress) };
-    let digest = digest(problem, folds, params, seed)?;
+    let Some(memory) = run.memory else { return fit(problem, folds, params, run) };
+    let digest = digest(problem, folds, params, run.seed)?;
     if let Some(known) = memory.recall::<OutcomeFit>(digest) {
         return Ok(OutcomeFit::clone(&known));
     }
-    let fit = fit(problem, folds, params, seed, progress)?;
+    let fit = fit(problem, folds, params, run)?;
     memory.keep(digest, Arc::new(fit.clone()));
     Ok(fit)
 }
@@ -64,8 +63,7 @@ fn fit(
     problem: &OutcomeProblem<'_>,
     folds: &Folds,
     ValidOutcomeParams(params): &ValidOutcomeParams,
-    seed: Seed,
-    progress: &dyn Progress,
+    run: Run<'_>,
 ) -> Result<OutcomeFit> {
     let (n_rows, n_outcomes, fitted) = (problem.x.n_rows(), problem.losses.len(), problem.fitted());
     let mut predicted = vec![0.0; n_rows * n_outcomes];
@@ -78,7 +76,7 @@ fn fit(
     let (policy, n_classes) = policy_target(problem, params)?;
     let pool =
         Pool { x, outcomes: pooled_outcomes(problem, &fitted), weight: pooled_weight(problem), policy };
-    let task = Task { problem, folds, pool: &pool, fitted: &fitted, params, n_classes, seed, progress };
+    let task = Task { problem, folds, pool: &pool, fitted: &fitted, params, n_classes, run };
     let own = match params.kind {
         OutcomeKind::Mlp | OutcomeKind::Dragonnet => fit_networks(&task)?,
         OutcomeKind::Boosted => fit_boosted(&task)?,
@@ -105,8 +103,7 @@ pub(super) struct Task<'a> {
     pub(super) params: &'a OutcomeParams,
     /// Classes of policies that a Dragonnet predicts.
     pub(super) n_classes: usize,
-    pub(super) seed: Seed,
-    pub(super) progress: &'a dyn Progress,
+    pub(super) run: Run<'a>,
 }
 
 impl Task<'_> {
@@ -141,12 +138,11 @@ pub fn cross_fit(
     cluster: Option<&[u32]>,
     folds: &Folds,
     params: &OutcomeParams,
-    seed: Seed,
-    progress: &dyn Progress,
+    run: Run<'_>,
 ) -> Result<(Vec<f32>, OutcomeModels)> {
     let losses = vec![OutcomeLoss::Squared; outcomes.len() / x.n_rows().max(1)];
     let problem = OutcomeProblem { weight, cluster, ..OutcomeProblem::new(x, outcomes, &losses) };
-    let fit = fit_outcome(&problem, folds, &params.clone().check()?, seed, progress)?;
+    let fit = fit_outcome(&problem, folds, &params.clone().check()?, run)?;
     Ok((fit.predicted, fit.models))
 }
 

@@ -3,8 +3,7 @@
 use rayon::prelude::*;
 
 use crate::Result;
-use crate::net::{RowSource, check_n_rows};
-use crate::nuisance::ensemble::{FindTensor, Tensor, damaged};
+use crate::net::{RowSource, Tensor, Tensors, check_n_rows, damaged};
 use crate::nuisance::ridge::Data;
 use crate::nuisance::rows::SomeRows;
 
@@ -38,8 +37,8 @@ pub(super) fn fit_lines(task: &Task<'_>) -> Result<(Vec<f32>, Lines)> {
     let n_x = pool.x.n_cols();
     let data = Data { x: pool.x, outcomes: &outcomes, weight: weight.as_deref(), n_x };
     // No rows are held out: there is nothing to stop.
-    let rows_of = FoldRows::new(problem, task.folds, false, task.seed);
-    task.progress.start("Linear outcome model", "rows", Some(pool.x.n_rows() as u64));
+    let rows_of = FoldRows::new(problem, task.folds, false, task.run.seed);
+    task.run.progress.start("Linear outcome model", "rows", Some(pool.x.n_rows() as u64));
     let chosen = data.lines(task.folds, |fold| rows_of.extra(fold));
     let of_fold = |fold: Vec<(f64, Vec<f64>)>| {
         fold.into_iter().flat_map(|(_, line)| line).map(|own| own as f32).collect()
@@ -51,8 +50,8 @@ pub(super) fn fit_lines(task: &Task<'_>) -> Result<(Vec<f32>, Lines)> {
         let values = lines.predict(&[fold], &SomeRows { x: problem.x, rows: &inside })?;
         task.place(&inside, &values, &mut predicted);
     }
-    task.progress.advance(pool.x.n_rows() as u64);
-    task.progress.finish();
+    task.run.progress.advance(pool.x.n_rows() as u64);
+    task.run.progress.finish();
     Ok((predicted, lines))
 }
 
@@ -98,7 +97,7 @@ impl Lines {
         let shape = [self.losses.len(), self.n_features + 1];
         let of_fold = |(fold, values)| (format!("{prefix}.{fold}"), values);
         let named = self.folds.iter().enumerate().map(of_fold);
-        named.map(|(name, values)| Tensor { name, shape, values: values.into() }).collect()
+        named.map(|(name, values)| Tensor::new(name, &shape, values)).collect()
     }
 
     /// What [`tensors`](Self::tensors) came from.
@@ -107,19 +106,12 @@ impl Lines {
         losses: &[OutcomeLoss],
         n_features: usize,
         prefix: &str,
-        find: &FindTensor<'_>,
+        tensors: &mut Tensors,
     ) -> Result<Self> {
+        let shape = [losses.len(), n_features.saturating_add(1)];
         let mut folds = Vec::new();
         for fold in 0..n_folds {
-            let name = format!("{prefix}.{fold}");
-            let expected = losses.len().saturating_mul(n_features.saturating_add(1));
-            let found = find(&name).map(|(_, values)| values);
-            let sound =
-                |values: &Vec<f32>| values.len() == expected && values.iter().all(|value| value.is_finite());
-            match found.filter(sound) {
-                Some(values) => folds.push(values),
-                None => return Err(damaged(format!("the tensor `{name}` is missing or wrong"))),
-            }
+            folds.push(tensors.take(&format!("{prefix}.{fold}"), &shape)?);
         }
         if folds.is_empty() {
             return Err(damaged(format!("`{prefix}` has no folds")));

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::net::{Epoch, RowSource};
-use crate::nuisance::ensemble::{Ensemble, Fit};
-use crate::{Error, Progress, Result, Seed};
+use crate::net::{Ensemble, Epoch, Fit, RowSource, mean_outputs};
+use crate::nuisance::rows::SomeRows;
+use crate::{Error, Result, Run};
 
 use super::network::{OutcomeNet, PolicyTarget, Shape, Training};
 use super::params::{OutcomeLoss, OutcomeParams};
@@ -80,9 +80,8 @@ impl OutcomeModel {
         shape: &Shape,
         (rows, held): (&[u32], &[u32]),
         params: &OutcomeParams,
-        stage: String,
-        seed: Seed,
-        progress: &dyn Progress,
+        stage: &str,
+        run: Run<'_>,
     ) -> Result<Self> {
         let n_outcomes = shape.losses.len();
         if rows.iter().all(|row| pool.weight_of(*row) <= 0.0) {
@@ -101,22 +100,25 @@ impl OutcomeModel {
             weight: pool.weight.as_deref(),
             policy: pool.policy.as_ref(),
         };
-        let held_loss = |outputs: &[f32]| held_loss(pool, shape, &scales, held, outputs);
-        let held = if held.iter().any(|row| pool.weight_of(*row) > 0.0) { held } else { &[] };
+        let some = SomeRows { x: pool.x, rows: held };
+        let judge = |weights: &[&[f32]]| {
+            let outputs = mean_outputs(&layout, weights, &net, &some, n_outcomes)?;
+            Ok(held_loss(pool, shape, &scales, held, &outputs))
+        };
+        let is_weighty = held.iter().any(|row| pool.weight_of(*row) > 0.0);
         let fit = Fit {
             x: pool.x,
             rows,
-            held,
             loss: &training,
-            outputs: &net,
-            n_out: n_outcomes,
-            held_loss: &held_loss,
-            adam: params.adam(),
+            judge: is_weighty.then_some(&judge),
+            adam: params.adam().check()?,
             n_members: params.members,
+            start: None,
             schedule: &params.schedule,
+            part: 0,
             stage,
         };
-        let fitted = fit.run(layout, seed, progress)?;
+        let fitted = fit.run(layout.clone(), run)?;
         Ok(Self { net, ensemble: fitted.ensemble, scales, history: fitted.history, best: fitted.best })
     }
 

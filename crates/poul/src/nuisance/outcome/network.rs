@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
+use crate::net::damaged;
 use crate::net::{Activation, Batch, Dense, Init, Layout, Mlp, Network, Tape, Var};
-use crate::nuisance::ensemble::damaged;
 
 use super::params::{MAX_WIDTH, OutcomeKind, OutcomeLoss, check_dropout, check_widths};
 

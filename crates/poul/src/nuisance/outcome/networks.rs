@@ -19,14 +19,14 @@ const MAX_CLASSES: usize = 512;
 pub(super) fn fit_networks(task: &Task<'_>) -> Result<Fitted> {
     let Task { problem, folds, pool, fitted, params, .. } = *task;
     let shape = shape(task);
-    let rows_of = FoldRows::new(problem, folds, params.schedule.patience > 0, task.seed);
+    let rows_of = FoldRows::new(problem, folds, params.schedule.patience > 0, task.run.seed);
     let n_models = if fitted.is_empty() { 0 } else { folds.n_folds };
     let mut predicted = vec![0.0; problem.x.n_rows() * fitted.len()];
     let mut networks = Vec::with_capacity(n_models);
     for fold in 0..n_models {
         let (rows, held) = rows_of.of(fold);
-        let (stage, seed) = (task.stage("Outcome model", fold), task.seed.child("fold").index(fold as u64));
-        let model = OutcomeModel::fit(pool, &shape, (&rows, &held), params, stage, seed, task.progress)?;
+        let (stage, run) = (task.stage("Outcome model", fold), task.run.child("fold").index(fold as u64));
+        let model = OutcomeModel::fit(pool, &shape, (&rows, &held), params, &stage, run)?;
         let inside = folds.rows(fold);
         let values = model.predict(&SomeRows { x: problem.x, rows: &inside })?;
         task.place(&inside, &values, &mut predicted);

@@ -61,23 +61,18 @@ mod tests {
     use crate::memory::Memory;
     use crate::net::DenseRows;
     use crate::nuisance::{OutcomeFit, OutcomeLoss, fit_outcome};
-    use crate::{Progress, Silent};
+    use crate::{Progress, Run, Silent};
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Remembers, and counts stages: fits that were not remembered.
+    /// Counts stages: fits that were not remembered.
     #[derive(Default)]
-    struct Remembering {
-        memory: Memory,
+    struct Counting {
         n_stages: AtomicUsize,
     }
 
-    impl Progress for Remembering {
+    impl Progress for Counting {
         fn start(&self, _: &str, _: &str, _: Option<u64>) {
             self.n_stages.fetch_add(1, Ordering::Relaxed);
-        }
-
-        fn memory(&self) -> Option<&Memory> {
-            Some(&self.memory)
         }
     }
 
@@ -90,31 +85,32 @@ mod tests {
         let mut params = OutcomeParams { hidden: vec![4], ..OutcomeParams::default() };
         params.schedule.epochs = 2;
         let params = params.check().unwrap();
-        let fit = |y: &[f32], weight: Option<&[f32]>, folds: usize, seed: u64, progress: &dyn Progress| {
+        let fit = |y: &[f32], weight: Option<&[f32]>, folds: usize, run: Run<'_>| {
             let losses = [OutcomeLoss::Squared];
             let problem = OutcomeProblem { weight, ..OutcomeProblem::new(&rows, y, &losses) };
             let folds = Folds::deal(120, None, folds, Seed::new(1));
-            fit_outcome(&problem, &folds, &params, Seed::new(seed), progress).unwrap()
+            fit_outcome(&problem, &folds, &params, run).unwrap()
         };
         let bits = |fit: &OutcomeFit| fit.predicted.iter().map(|m| m.to_bits()).collect::<Vec<_>>();
-        let progress = Remembering::default();
+        let (progress, memory) = (Counting::default(), Memory::default());
         let n_fits = || progress.n_stages.swap(0, Ordering::Relaxed);
-        let alone = fit(&y, None, 2, 7, &Silent);
+        let remembering = |seed| Run { memory: Some(&memory), ..Run::new(Seed::new(seed), &progress) };
+        let alone = fit(&y, None, 2, Run::new(Seed::new(7), &Silent));
         for n_expected in [2, 0] {
-            let shared = fit(&y, None, 2, 7, &progress);
+            let shared = fit(&y, None, 2, remembering(7));
             assert_eq!(n_fits(), n_expected);
             assert_eq!(bits(&shared), bits(&alone));
             let predicted = |fit: &OutcomeFit| fit.models.folds()[0].predict(&rows).unwrap();
             assert_eq!(predicted(&shared), predicted(&alone));
         }
         let changed: Vec<f32> = y.iter().map(|y| y + 1.0).collect();
-        fit(&changed, None, 2, 7, &progress);
+        fit(&changed, None, 2, remembering(7));
         assert_eq!(n_fits(), 2, "other outcomes");
-        fit(&y, Some(&weight), 2, 7, &progress);
+        fit(&y, Some(&weight), 2, remembering(7));
         assert_eq!(n_fits(), 2, "weights");
-        fit(&y, None, 3, 7, &progress);
+        fit(&y, None, 3, remembering(7));
         assert_eq!(n_fits(), 3, "other folds");
-        fit(&y, None, 2, 8, &progress);
+        fit(&y, None, 2, remembering(8));
         assert_eq!(n_fits(), 2, "another seed");
     }
 }

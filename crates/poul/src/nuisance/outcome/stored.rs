@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::net::{Epoch, RowSource};
+use crate::net::{Ensemble, Epoch, RowSource, Tensor, Tensors, damaged};
 use crate::nuisance::boosted::{Boosted, BoostedManifest};
-use crate::nuisance::ensemble::{Ensemble, FindTensor, Tensor, damaged};
 use crate::{Error, Result};
 
 use super::linear::Lines;
@@ -153,7 +152,7 @@ impl OutcomeModels {
     }
 
     /// The models that [`manifest`](Self::manifest) and [`tensors`](Self::tensors) came from.
-    pub fn from_parts(manifest: &OutcomeManifest, find: &FindTensor<'_>) -> Result<Self> {
+    pub fn from_parts(manifest: &OutcomeManifest, tensors: &mut Tensors) -> Result<Self> {
         let OutcomeManifest { n_outcomes, fitted, shape, folds, boosted, ridge, blend } = manifest;
         let is_ordered = fitted.windows(2).all(|pair| pair[0] < pair[1]);
         let has_model = !folds.is_empty() || boosted.is_some() || ridge.is_some();
@@ -175,7 +174,7 @@ impl OutcomeModels {
                 return Err(damaged(format!("the outcome model of fold {fold} lacks a scale")));
             }
             let (net, layout) = shape.build()?;
-            let ensemble = Ensemble::from_parts(layout, part.n_members, &format!("m.{fold}"), find)?;
+            let ensemble = Ensemble::from_tensors(layout, part.n_members, &format!("m.{fold}"), tensors)?;
             models.networks.push(OutcomeModel {
                 net,
                 ensemble,
@@ -185,7 +184,7 @@ impl OutcomeModels {
             });
         }
         if let Some(boosted) = boosted {
-            let boosted = Boosted::from_parts(boosted, &vec![1; fitted.len()], "m.boosted", find)?;
+            let boosted = Boosted::from_parts(boosted, &vec![1; fitted.len()], "m.boosted", tensors)?;
             if boosted.cuts.n_features() != shape.n_features {
                 return Err(damaged("the boosted trees are of other features".to_owned()));
             }
@@ -193,7 +192,7 @@ impl OutcomeModels {
         }
         if let Some(n_folds) = ridge {
             let n_features = shape.n_features;
-            models.lines = Some(Lines::from_parts(*n_folds, &shape.losses, n_features, "m.ridge", find)?);
+            models.lines = Some(Lines::from_parts(*n_folds, &shape.losses, n_features, "m.ridge", tensors)?);
         }
         Ok(models)
     }

@@ -6,7 +6,7 @@ use crate::data::Design;
 use crate::net::RowSource;
 use crate::nuisance::outcome::problem::check_weights;
 use crate::nuisance::{Folds, NuisanceChoice};
-use crate::{Error, Progress, Result, Seed, row_name};
+use crate::{Error, Result, Run, row_name};
 
 use super::Propensity;
 use super::clip::Clipped;
@@ -100,15 +100,14 @@ pub fn fit_propensity(
     assignment: &Assignment<'_>,
     design: &AssignmentDesign<'_>,
     params: &ValidPropensityParams,
-    seed: Seed,
-    progress: &dyn Progress,
+    run: Run<'_>,
 ) -> Result<PropensityFit> {
     assignment.check()?;
     let (policy, weight) = (assignment.policy, assignment.weight);
     let n_policies = assignment.policy_names.len();
     let propensity = match *design {
         AssignmentDesign::Observational { x, folds } => {
-            return fit_softmax(x, folds, assignment, params, seed, progress);
+            return fit_softmax(x, folds, assignment, params, run);
         }
         AssignmentDesign::Randomized => Propensity::shares(policy, weight, n_policies),
         AssignmentDesign::Stratified { stratum, labels, table } => {

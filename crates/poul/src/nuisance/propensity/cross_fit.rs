@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::net::{Epoch, RowSource};
+use crate::net::{Ensemble, Epoch, Fit, RowSource, mean_outputs};
 use crate::nuisance::boosted::room;
 use crate::nuisance::choice::OutOfFold;
 use crate::nuisance::classes::{PolicyClasses, masses};
-use crate::nuisance::ensemble::{Ensemble, Fit};
 use crate::nuisance::rows::SomeRows;
 use crate::nuisance::{ChoiceLoss, Folds, NuisanceChoice, NuisanceModel};
-use crate::{Error, Progress, Result, Seed};
+use crate::{Error, Progress, Result, Run};
 
 use super::assignment::{Assignment, PropensityFit};
 use super::boosted::{BoostedPropensity, MOST_CLASSES, fit_folds};
@@ -42,8 +41,7 @@ pub(super) fn fit_softmax(
     folds: &Folds,
     assignment: &Assignment<'_>,
     params: &ValidPropensityParams,
-    seed: Seed,
-    progress: &dyn Progress,
+    run: Run<'_>,
 ) -> Result<PropensityFit> {
     let params = &params.0;
     let (n_rows, n_policies) = (assignment.policy.len(), assignment.policy_names.len());
@@ -59,7 +57,7 @@ pub(super) fn fit_softmax(
         if kind == PropensityKind::Boosted { max_classes.min(MOST_CLASSES) } else { max_classes };
     let classes = PolicyClasses::new(assignment.policy, assignment.weight, n_policies, min_rows, max_classes);
     let class = classes.of_rows(assignment.policy);
-    let task = Task { x, folds, assignment, params, classes: &classes, class: &class, seed, progress };
+    let task = Task { x, folds, assignment, params, classes: &classes, class: &class, run };
     let Fitted { probabilities, models, boosted, blend, choice } = match kind {
         PropensityKind::Network => task.networks()?,
         PropensityKind::Boosted => task.boosted()?,
@@ -82,7 +80,7 @@ pub(super) fn fit_softmax(
         absent: absent_policies(&absent, &classes, assignment),
         ..PropensityReport::new(&propensity, assignment, clipped)
     };
-    warn(&report, progress);
+    warn(&report, run.progress);
     let models = PropensityModels { shape: task.shape(), classes, floors, models, boosted, blend };
     Ok(PropensityFit { propensity, report, models: Some(models), choice })
 }
@@ -95,8 +93,7 @@ struct Task<'a> {
     params: &'a PropensityParams,
     classes: &'a PolicyClasses,
     class: &'a [u32],
-    seed: Seed,
-    progress: &'a dyn Progress,
+    run: Run<'a>,
 }
 
 /// Probabilities of classes out of fold, row-major, and the models.
@@ -125,7 +122,7 @@ impl Task<'_> {
     }
 
     fn held_of(&self) -> Folds {
-        let seed = self.seed.child("validation");
+        let seed = self.run.seed.child("validation");
         Folds::deal(self.assignment.policy.len(), self.assignment.cluster, HELD_PARTS, seed)
     }
 
@@ -139,10 +136,10 @@ impl Task<'_> {
                 1 => "Propensity".to_owned(),
                 n_folds => format!("Propensity, fold {} of {n_folds}", fold + 1),
             };
-            let seed = self.seed.child("fold").index(fold as u64);
+            let run = self.run.child("fold").index(fold as u64);
             let weight = self.assignment.weight;
             let data = Data { x: self.x, class: self.class, weight, rows: &rows, held: &held };
-            let model = FoldModel::fit(&data, &shape, self.params, stage, seed, self.progress)?;
+            let model = FoldModel::fit(&data, &shape, self.params, &stage, run)?;
             let inside = folds.rows(fold);
             let own = model.predict(&SomeRows { x: self.x, rows: &inside }, classes)?;
             place(&own, &inside, classes.len(), &mut probabilities);
@@ -161,7 +158,7 @@ impl Task<'_> {
         };
         let (shares, params) = (&self.classes.shares, &self.params.boosted);
         let (probabilities, boosted) =
-            fit_folds(self.x, self.folds, shares, params, self.progress, &rows, of)?;
+            fit_folds(self.x, self.folds, shares, params, self.run.progress, &rows, of)?;
         Ok(Fitted { probabilities, models: Vec::new(), boosted: Some(boosted), blend: None, choice: None })
     }
 
@@ -270,29 +267,32 @@ impl FoldModel {
         data: &Data<'_>,
         shape: &Shape,
         params: &PropensityParams,
-        stage: String,
-        seed: Seed,
-        progress: &dyn Progress,
+        stage: &str,
+        run: Run<'_>,
     ) -> Result<Self> {
         let (shares, absent) = data.shares(shape.n_classes)?;
         let log_share = |share: &f32| if *share > 0.0 { share.ln().max(ABSENT) } else { ABSENT };
         let (net, layout) = shape.build(shares.iter().map(log_share).collect())?;
         let training = Training { net: &net, class: data.class, weight: data.weight };
+        let some = SomeRows { x: data.x, rows: data.held };
+        let judge = |weights: &[&[f32]]| {
+            let outputs = mean_outputs(&layout, weights, &net, &some, shape.n_classes)?;
+            Ok(data.held_loss(&outputs, shape.n_classes))
+        };
         let is_weighty = data.held.iter().any(|row| data.weight_of(*row) > 0.0);
         let fit = Fit {
             x: data.x,
             rows: data.rows,
-            held: if is_weighty { data.held } else { &[] },
             loss: &training,
-            outputs: &net,
-            n_out: shape.n_classes,
-            held_loss: &|probabilities: &[f32]| data.held_loss(probabilities, shape.n_classes),
-            adam: params.adam(),
+            judge: is_weighty.then_some(&judge),
+            adam: params.adam().check()?,
             n_members: params.members,
+            start: None,
             schedule: &params.schedule,
+            part: 0,
             stage,
         };
-        let fitted = fit.run(layout, seed, progress)?;
+        let fitted = fit.run(layout.clone(), run)?;
         Ok(Self { net, ensemble: fitted.ensemble, absent, history: fitted.history, best: fitted.best })
     }
 

@@ -5,8 +5,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
+use crate::net::damaged;
 use crate::net::{Activation, Batch, Dense, Init, Layout, Mlp, Network, Tape, Var};
-use crate::nuisance::ensemble::damaged;
 use crate::nuisance::outcome::params::{MAX_WIDTH, check_dropout, check_widths};
 
 /// Everything that decides which weights a network has.

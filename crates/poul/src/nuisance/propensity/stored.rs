@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::net::{Epoch, RowSource};
+use crate::net::{Ensemble, Epoch, RowSource, Tensor, Tensors, damaged};
 use crate::nuisance::boosted::{Boosted, BoostedManifest};
 use crate::nuisance::classes::{NEVER_RUN, PolicyClasses};
-use crate::nuisance::ensemble::{Ensemble, FindTensor, Tensor, damaged};
 use crate::{Error, Result};
 
 use super::Propensity;
@@ -137,7 +136,7 @@ impl PropensityModels {
     }
 
     /// The models that [`manifest`](Self::manifest) and [`tensors`](Self::tensors) came from.
-    pub fn from_parts(manifest: &PropensityManifest, find: &FindTensor<'_>) -> Result<Self> {
+    pub fn from_parts(manifest: &PropensityManifest, tensors: &mut Tensors) -> Result<Self> {
         let PropensityManifest { shape, classes, floors, folds, boosted, blend } = manifest;
         let n_classes = classes.len();
         let is_class = |class: &u32| (*class as usize) < n_classes;
@@ -156,7 +155,7 @@ impl PropensityModels {
                 return Err(damaged(format!("the propensity model of fold {fold} lacks a class")));
             }
             let (net, layout) = shape.build(part.log_shares.clone())?;
-            let ensemble = Ensemble::from_parts(layout, part.n_members, &format!("pi.{fold}"), find)?;
+            let ensemble = Ensemble::from_tensors(layout, part.n_members, &format!("pi.{fold}"), tensors)?;
             models.push(FoldModel {
                 net,
                 ensemble,
@@ -167,7 +166,7 @@ impl PropensityModels {
         }
         let of_trees = |part: &BoostedPart| -> Result<BoostedPropensity> {
             let n_outputs = [BoostedPropensity::n_outputs(n_classes)];
-            let trees = Boosted::from_parts(&part.trees, &n_outputs, "pi.boosted", find)?;
+            let trees = Boosted::from_parts(&part.trees, &n_outputs, "pi.boosted", tensors)?;
             let is_whole = trees.cuts.n_features() == shape.n_features
                 && trees.folds.len() == part.absent.len()
                 && part.absent.iter().flatten().all(is_class);

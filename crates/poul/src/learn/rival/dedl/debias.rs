@@ -15,17 +15,13 @@ use crate::learn::rival::surface::FittedOutcome;
 use crate::learn::rival::treatments::Chosen;
 use crate::net::{Batch, Network, Tape, Var, predict};
 use crate::nuisance::SomeRows;
-use crate::{Error, Progress, Result};
+use crate::{Error, Result};
 
 /// Rows whose sums are taken together. Part of the result.
 const CHUNK_ROWS: usize = 256;
 
 /// What must be added to levels.
-pub(super) fn shift(
-    fit: &Fitted<Dedl>,
-    outcome: &FittedOutcome<'_>,
-    progress: &dyn Progress,
-) -> Result<PolicyShift> {
+pub(super) fn shift(fit: &Fitted<Dedl>, outcome: &FittedOutcome<'_>) -> Result<PolicyShift> {
     let treatments = &fit.manifest.treatments;
     let (model, n_arms) = (&fit.manifest.model, treatments.arms.len());
     let factors: Vec<Vec<f64>> = factors::of_chosen(&model.factors, outcome.rows.treatments)
@@ -41,11 +37,11 @@ pub(super) fn shift(
             outcome.folds.training(fold).iter().partition(|row| is_held(row));
         let stage = format!("{}, without fold {} of {}", outcome.stage, fold + 1, outcome.folds.n_folds);
         let problem = Problem { rows: *outcome.rows, x: outcome.x, fitted: &fitted, held: &held, stage };
-        let seed = outcome.seed.child("debias").child("fold").index(fold as u64);
-        let trained = problem.fit(fit, outcome.training, seed, progress)?;
+        let run = outcome.run.child("debias").child("fold").index(fold as u64);
+        let trained = problem.fit(fit, outcome.training, run)?;
         let inside = outcome.folds.rows(fold);
-        let share = 1.0 / trained.weights.len() as f64;
-        for (member, weights) in trained.weights.iter().enumerate() {
+        let share = 1.0 / trained.ensemble.weights.len() as f64;
+        for (member, weights) in trained.ensemble.weights.iter().enumerate() {
             let network = Points { surface: &fit.surface, treatments: outcome.rows.treatments };
             let source = SomeRows { x: outcome.x, rows: &inside };
             let points = predict(&fit.layout, weights, &network, &source, n_arms + 1, member)?;

@@ -26,10 +26,10 @@ use super::fitted::Fitted;
 use super::params::{Rule, are_widths, check_rules};
 use super::surface::{FittedOutcome, Shape, Surface};
 use super::treatments::{Chosen, Tier, Treatments};
+use crate::Result;
 use crate::effect::{PolicyShift, ValidTrainingData};
 use crate::net::{Activation, Init, LayoutBuilder, Mlp, Tape, Var};
 use crate::nuisance::PropensityOrigin;
-use crate::{Progress, Result};
 
 /// θ_{m+1} is this plus what the network gives: half of it, the level where the index is 0, is the mean outcome above
 /// the floor.
@@ -178,15 +178,11 @@ impl Surface for Dedl {
         self.level(tape, theta, index)
     }
 
-    fn shift(
-        fit: &Fitted<Self>,
-        outcome: &FittedOutcome<'_>,
-        progress: &dyn Progress,
-    ) -> Result<Option<PolicyShift>> {
+    fn shift(fit: &Fitted<Self>, outcome: &FittedOutcome<'_>) -> Result<Option<PolicyShift>> {
         if !fit.manifest.model.debias {
             return Ok(None);
         }
-        debias::shift(fit, outcome, progress).map(Some)
+        debias::shift(fit, outcome).map(Some)
     }
 }
 

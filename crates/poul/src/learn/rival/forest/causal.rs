@@ -12,32 +12,27 @@ use super::rows::ForestRows;
 use crate::effect::{Settings, Trained, ValidTrainingData};
 use crate::policy::PolicySet;
 use crate::tree::Tree;
-use crate::{Progress, Result, Seed};
+use crate::{Result, Run};
 
 /// Grows a forest for every outcome.
-pub(super) fn train(
-    data: &ValidTrainingData<'_>,
-    settings: &Settings,
-    seed: Seed,
-    progress: &dyn Progress,
-) -> Result<Trained> {
+pub(super) fn train(data: &ValidTrainingData<'_>, settings: &Settings, run: Run<'_>) -> Result<Trained> {
     let params: CausalParams = read(settings)?;
     let tree = &params.tree;
-    let seed = seed.child(CausalParams::NAME);
+    let run = run.child(CausalParams::NAME);
     let rows = ForestRows::new(data)?;
     let (columns, mut notes) = TreatmentColumns::new(data, params.tier, tree.min_arm_rows, tree.columns)?;
     if !data.baseline.is_empty() {
         notes.push("a causal forest learns from the experiment alone: baseline rows are not used".to_owned());
     }
-    let centring = Centring { data, rows: &rows, params: &params, seed, progress };
+    let centring = Centring { data, rows: &rows, params: &params, run };
     let treatment = centring.treatment(&vectors(data, &columns)?)?;
     let (mut scales, mut trees) = (Vec::new(), Vec::new());
     for (number, column) in data.outcomes.iter().enumerate() {
         let (outcome, scale) = centring.outcome(number)?;
         let stage = format!("Causal forest: {}", column.name);
-        let seed = seed.child("effects").index(number as u64);
+        let run = run.child("effects").index(number as u64);
         let (rows, outcome, treatment, n_columns) = (&rows, &outcome, &treatment, columns.n_columns());
-        let forest = Growing { rows, outcome, treatment, n_columns, tree, seed, stage: &stage, progress };
+        let forest = Growing { rows, outcome, treatment, n_columns, tree, run, stage: &stage };
         trees.push(forest.grow()?);
         scales.push(scale);
     }
@@ -72,9 +67,8 @@ struct Growing<'a> {
     treatment: &'a [f32],
     n_columns: usize,
     tree: &'a TreeParams,
-    seed: Seed,
+    run: Run<'a>,
     stage: &'a str,
-    progress: &'a dyn Progress,
 }
 
 impl Growing<'_> {
@@ -103,7 +97,7 @@ impl Growing<'_> {
             min_child_rows: self.tree.min_child_rows,
             imbalance: self.tree.imbalance,
         };
-        self.rows.grow(&Moments::<E, FIRST, _>(local), self.tree, self.seed, self.stage, self.progress)
+        self.rows.grow(&Moments::<E, FIRST, _>(local), self.tree, self.run, self.stage)
     }
 }
 

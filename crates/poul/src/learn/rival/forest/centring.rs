@@ -8,15 +8,14 @@ use super::regression::Regression;
 use super::rows::ForestRows;
 use crate::effect::ValidTrainingData;
 use crate::nuisance::{FirstStage, Needs, Propensity, PropensityOrigin, PropensityParams};
-use crate::{Progress, Result, Seed};
+use crate::{Result, Run};
 
 /// What nuisances are fitted on.
 pub(super) struct Centring<'a> {
     pub(super) data: &'a ValidTrainingData<'a>,
     pub(super) rows: &'a ForestRows,
     pub(super) params: &'a CausalParams,
-    pub(super) seed: Seed,
-    pub(super) progress: &'a dyn Progress,
+    pub(super) run: Run<'a>,
 }
 
 impl Centring<'_> {
@@ -31,9 +30,9 @@ impl Centring<'_> {
             return Ok((kept.collect(), deviation));
         }
         let (mut values, deviation) = self.rows.standard(column.values);
-        let seed = self.seed.child("outcome model").index(number as u64);
+        let run = self.run.child("outcome model").index(number as u64);
         let stage = format!("Outcome forest: {}", column.name);
-        let expected = self.expected(&values, 1, seed, &stage)?;
+        let expected = self.expected(&values, 1, run, &stage)?;
         values.iter_mut().zip(expected).for_each(|(value, expected)| *value -= expected);
         Ok((values, deviation))
     }
@@ -46,7 +45,7 @@ impl Centring<'_> {
             self.rows.kept.iter().flat_map(of_row).map(|value| *value as f32).collect();
         if self.data.propensity_origin() == PropensityOrigin::Learned {
             let expected =
-                self.expected(&values, width, self.seed.child("propensity"), "Propensity forest")?;
+                self.expected(&values, width, self.run.child("propensity"), "Propensity forest")?;
             values.iter_mut().zip(expected).for_each(|(value, expected)| *value -= expected);
             return Ok(values);
         }
@@ -66,7 +65,7 @@ impl Centring<'_> {
         Ok(values)
     }
 
-    fn expected(&self, target: &[f32], width: usize, seed: Seed, stage: &str) -> Result<Vec<f32>> {
+    fn expected(&self, target: &[f32], width: usize, run: Run<'_>, stage: &str) -> Result<Vec<f32>> {
         let tree = &self.params.tree;
         let regression = Regression {
             bins: &self.rows.bins,
@@ -81,14 +80,14 @@ impl Centring<'_> {
             min_leaf: tree.min_node,
             imbalance: tree.imbalance,
         };
-        regression.out_of_bag(seed, stage, self.progress)
+        regression.out_of_bag(run, stage)
     }
 
     /// π as the experiment was designed, or as the user says.
     fn designed(&self) -> Result<Propensity> {
         let params = PropensityParams::default().check()?;
         let needs = Needs { n_folds: 1, propensity: Some(&params), ..Needs::default() };
-        let mut first = FirstStage::fit(&self.data.observed(), &needs, self.seed, self.progress)?;
+        let mut first = FirstStage::fit(&self.data.observed(), &needs, self.run)?;
         Ok(first.take_propensity()?.propensity)
     }
 }

@@ -7,7 +7,7 @@ use super::grow::{Limits, grow};
 use super::moments::{FULL, Labels, Least, Moments};
 use super::sampling::{Sampling, Units};
 use crate::tree::Tree;
-use crate::{Error, Progress, Result, Seed};
+use crate::{Error, Result, Run};
 
 /// Rows that walk down the trees together.
 const BLOCK_ROWS: usize = 512;
@@ -31,26 +31,26 @@ pub(super) struct Regression<'a> {
 
 impl Regression<'_> {
     /// For each row and number, the mean over the trees that did not see the row.
-    pub(super) fn out_of_bag(&self, seed: Seed, stage: &str, progress: &dyn Progress) -> Result<Vec<f32>> {
+    pub(super) fn out_of_bag(&self, run: Run<'_>, stage: &str) -> Result<Vec<f32>> {
         match self.width {
-            1 => self.run::<4>(seed, stage, progress),
-            2..=5 => self.run::<8>(seed, stage, progress),
-            6..=9 => self.run::<12>(seed, stage, progress),
-            _ => self.run::<20>(seed, stage, progress),
+            1 => self.run::<4>(run, stage),
+            2..=5 => self.run::<8>(run, stage),
+            6..=9 => self.run::<12>(run, stage),
+            _ => self.run::<20>(run, stage),
         }
     }
 
-    fn run<const E: usize>(&self, seed: Seed, stage: &str, progress: &dyn Progress) -> Result<Vec<f32>> {
+    fn run<const E: usize>(&self, run: Run<'_>, stage: &str) -> Result<Vec<f32>> {
         let criterion = Moments::<E, FULL, _>(*self);
         // Honest leaves matter though predictions are out of bag: where splits chase noise, leaves that share it carry it
         // into residuals, and noise in the expected treatment shrinks effects.
         let sampling = Sampling { fraction: self.fraction, honesty: self.honesty, group_trees: 1 };
-        progress.start(stage, "trees", Some(self.n_trees as u64));
+        run.progress.start(stage, "trees", Some(self.n_trees as u64));
         let trees = (0..self.n_trees as u64).into_par_iter().map(|number| {
-            if progress.cancelled() {
+            if run.progress.cancelled() {
                 return Err(Error::cancelled());
             }
-            let seed = seed.index(number);
+            let seed = run.seed.index(number);
             let mut sample = self.units.draw(sampling, seed.child("sample"));
             let sample = sample.swap_remove(0);
             let mut seen = vec![0_u64; self.bins.n_rows().div_ceil(64)];
@@ -60,11 +60,11 @@ impl Regression<'_> {
                 .chain(sample.estimate.iter().flatten())
                 .for_each(|row| seen[*row as usize / 64] |= 1 << (row % 64));
             let tree = grow(self.bins, &criterion, sample, self.limits, seed.child("splits").rng());
-            progress.advance(1);
+            run.progress.advance(1);
             Ok((tree, seen))
         });
         let trees = trees.collect::<Result<Vec<_>>>()?;
-        progress.finish();
+        run.progress.finish();
         let mut predicted = vec![0.0; self.target.len()];
         let blocks = predicted.par_chunks_mut(BLOCK_ROWS * self.width).enumerate();
         let mean = self.mean();

@@ -9,7 +9,7 @@ use super::params::TreeParams;
 use super::sampling::Units;
 use crate::effect::ValidTrainingData;
 use crate::tree::{Cuts, MOST_FEATURES, MOST_NODES, Tree};
-use crate::{Error, Progress, Result, Seed};
+use crate::{Error, Result, Run};
 
 /// Rows of positive weight, numbered anew.
 pub(super) struct ForestRows {
@@ -55,23 +55,22 @@ impl ForestRows {
         &self,
         criterion: &C,
         params: &TreeParams,
-        seed: Seed,
+        run: Run<'_>,
         stage: &str,
-        progress: &dyn Progress,
     ) -> Result<Vec<Tree>> {
         let limits = params.limits(self.bins.varying.len());
         let n_groups = params.n_groups() as u64;
-        progress.start(stage, "trees", Some(n_groups * params.group_trees as u64));
+        run.progress.start(stage, "trees", Some(n_groups * params.group_trees as u64));
         let group = |number: u64| {
-            if progress.cancelled() {
+            if run.progress.cancelled() {
                 return Err(Error::cancelled());
             }
-            let seed = seed.index(number);
+            let seed = run.seed.index(number);
             let samples = self.units.draw(params.sampling(), seed.child("sample"));
             let trees = samples.into_iter().enumerate().map(|(tree, sample)| {
                 let rng = seed.child("splits").index(tree as u64).rng();
                 let tree = grow(&self.bins, criterion, sample, limits, rng);
-                progress.advance(1);
+                run.progress.advance(1);
                 if tree.n_nodes() >= MOST_NODES {
                     let error = Error::input(format!("a tree has {} nodes", tree.n_nodes()));
                     return Err(error.hint("raise `model.min_child_rows` or set `model.max_depth`"));
@@ -81,7 +80,7 @@ impl ForestRows {
             trees.collect::<Result<Vec<Tree>>>()
         };
         let groups = (0..n_groups).into_par_iter().map(group).collect::<Result<Vec<_>>>()?;
-        progress.finish();
+        run.progress.finish();
         Ok(groups.into_iter().flatten().collect())
     }
 }

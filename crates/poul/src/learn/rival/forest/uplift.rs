@@ -13,17 +13,12 @@ use crate::effect::{OutcomeColumn, Settings, Trained, ValidTrainingData};
 use crate::learn::rival::treatments::{Tier, Treatments};
 use crate::policy::PolicySet;
 use crate::tree::Tree;
-use crate::{Error, Progress, Result, Seed};
+use crate::{Error, Result, Run};
 
 /// Grows a forest for every outcome.
-pub(super) fn train(
-    data: &ValidTrainingData<'_>,
-    settings: &Settings,
-    seed: Seed,
-    progress: &dyn Progress,
-) -> Result<Trained> {
+pub(super) fn train(data: &ValidTrainingData<'_>, settings: &Settings, run: Run<'_>) -> Result<Trained> {
     let params: UpliftParams = read(settings)?;
-    let seed = seed.child(UpliftParams::NAME);
+    let run = run.child(UpliftParams::NAME);
     let treatments = Treatments::new(data, Tier::Id);
     let groups = ArmGroups::new(&treatments, params.tree.min_arm_rows, params.tree.columns);
     let mut notes: Vec<String> = groups.note().into_iter().collect();
@@ -44,12 +39,12 @@ pub(super) fn train(
         let problem =
             Problem { rows: &rows, arm: &arm, n_arms: kind.n_places, outcome: &outcome, params: &params };
         let stage = format!("Uplift forest: {}", column.name);
-        let seed = seed.child("effects").index(number as u64);
+        let run = run.child("effects").index(number as u64);
         trees.push(match kind.n_places {
-            0..=2 => problem.grow::<2>(seed, &stage, progress)?,
-            3..=5 => problem.grow::<5>(seed, &stage, progress)?,
-            6..=9 => problem.grow::<9>(seed, &stage, progress)?,
-            _ => problem.grow::<17>(seed, &stage, progress)?,
+            0..=2 => problem.grow::<2>(run, &stage)?,
+            3..=5 => problem.grow::<5>(run, &stage)?,
+            6..=9 => problem.grow::<9>(run, &stage)?,
+            _ => problem.grow::<17>(run, &stage)?,
         });
         scales.push(scale);
     }
@@ -97,7 +92,7 @@ struct Problem<'a> {
 }
 
 impl Problem<'_> {
-    fn grow<const A: usize>(&self, seed: Seed, stage: &str, progress: &dyn Progress) -> Result<Vec<Tree>> {
+    fn grow<const A: usize>(&self, run: Run<'_>, stage: &str) -> Result<Vec<Tree>> {
         let weight = self.rows.weight.as_deref();
         let (mut sums, mut mass) = ([0.0; A], [0.0; A]);
         for (row, arm) in self.arm.iter().enumerate() {
@@ -114,7 +109,7 @@ impl Problem<'_> {
             means: sums,
             params: self.params,
         };
-        self.rows.grow(&splits, &self.params.tree, seed, stage, progress)
+        self.rows.grow(&splits, &self.params.tree, run, stage)
     }
 }
 
