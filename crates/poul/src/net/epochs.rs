@@ -34,7 +34,6 @@ pub struct Trained {
 ///
 /// With a checkpoint, a run that was stopped goes on where it was, to the same bits, and one that was over gives back what
 /// came out: go on from the weights that are returned, not from the trainer. The run's seed is its name there.
-#[expect(clippy::too_many_arguments, reason = "each is a different thing that only the caller has")]
 pub fn train(
     trainer: &mut Trainer,
     source: &dyn RowSource,

@@ -19,7 +19,6 @@ pub(super) fn mean_policy(tape: &mut Tape<'_>, net: &TreatmentNet, mixtures: &Mi
 }
 
 /// Fits b to all rows: the mean over members, by squared error.
-#[expect(clippy::too_many_arguments, reason = "each is a different thing that only the caller has")]
 pub(super) fn distil(
     training: &Training<'_>,
     layout: &Layout,

@@ -130,7 +130,6 @@ impl Task<'_> {
 
 /// [`fit_outcome`] for the plain case: squared loss for every outcome, nothing given, no extra rows. Gives
 /// m of every row, row-major with one column per outcome, and the models.
-#[expect(clippy::too_many_arguments, reason = "a shorthand for callers that have exactly these")]
 pub fn cross_fit(
     x: &dyn RowSource,
     outcomes: &[f32],
