@@ -74,16 +74,29 @@ mod threads;
 mod tree;
 
 pub use checkpoint::Checkpoint;
-pub use command_line::{command_line, quoted_word};
 pub use data::{Roles, Source};
-pub use error::{Error, Kind, Result, nearest_name, row_name};
+pub use error::{Error, Kind, Result};
 pub use experiment::{Experiment, Policies};
-pub use lock::OutputLock;
-pub use memory::Memory;
 pub use model::Model;
-pub use output::{AtomicFile, is_standard_output};
 pub use progress::{Progress, Silent};
+pub use seed::Seed;
+
+// For front ends, tests and benchmarks: no part of the interface for users.
+#[doc(hidden)]
+pub use command_line::{command_line, quoted_word};
+#[doc(hidden)]
+pub use error::{nearest_name, row_name};
+#[doc(hidden)]
+pub use lock::OutputLock;
+#[doc(hidden)]
+pub use memory::Memory;
+#[doc(hidden)]
+pub use output::{AtomicFile, is_standard_output};
+#[doc(hidden)]
 pub use run::Run;
-pub use seed::{Rng, Seed};
+#[doc(hidden)]
+pub use seed::Rng;
+#[doc(hidden)]
 pub use spelling::{counted, plainly, spelled};
+#[doc(hidden)]
 pub use threads::most_threads;

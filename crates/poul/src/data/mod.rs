@@ -32,24 +32,35 @@ mod wildcard;
 mod write;
 
 pub use budget::Budget;
-pub use dataset::Dataset;
-pub use encoder::{Encoder, EncoderFit, EncoderParams, Unseen, ValidEncoderParams};
-pub use filter::Filter;
+pub use encoder::{Encoder, EncoderParams, ValidEncoderParams};
 pub(crate) use fingerprint::Digest;
 pub(crate) use gather::gather_rows;
-pub use kind::ColumnKind;
-pub use labels::Labels;
-pub use matrix::{Matrix, MatrixBuilder};
 pub(crate) use moment::is_moment;
-pub use raw_column::{MISSING, RawCells, RawColumn};
-pub use reader::{Batch, RowReader};
 pub(crate) use reader_check::LARGEST;
-pub use roles::{
-    Columns, Design, ExposureColumn, ExposureRole, ExposureScale, Feature, Need, Prediction, Propensity,
-    Roles,
-};
+pub use roles::{Columns, Design, ExposureRole, ExposureScale, Roles};
 pub use source::Source;
 pub use table::Table;
 pub(crate) use table::pick;
-pub use values::numbers;
 pub use write::TableWriter;
+
+// For front ends, tests and benchmarks: no part of the interface for users.
+#[doc(hidden)]
+pub use dataset::Dataset;
+#[doc(hidden)]
+pub use encoder::{EncoderFit, Unseen};
+#[doc(hidden)]
+pub use filter::Filter;
+#[doc(hidden)]
+pub use kind::ColumnKind;
+#[doc(hidden)]
+pub use labels::Labels;
+#[doc(hidden)]
+pub use matrix::{Matrix, MatrixBuilder};
+#[doc(hidden)]
+pub use raw_column::{MISSING, RawCells, RawColumn};
+#[doc(hidden)]
+pub use reader::{Batch, RowReader};
+#[doc(hidden)]
+pub use roles::{ExposureColumn, Feature, Need, Prediction, Propensity};
+#[doc(hidden)]
+pub use values::numbers;

@@ -22,6 +22,7 @@
 //! | `table`, `layout` | effects of a whole table, streamed from file to file; its columns |
 //! | `constant` | the simplest learner: differences of arm means |
 
+#[doc(hidden)]
 pub mod constant;
 
 mod averages;
@@ -41,25 +42,39 @@ mod training_data;
 mod training_rows;
 mod wrong_setting;
 
-pub use crate::net::{Tensor, Tensors};
-pub use crate::nuisance::{BaselineRows, OutcomeColumn};
 pub use averages::{AverageEstimate, Averages};
-pub use beside::name_beside;
-pub use combination::combination;
-pub use embedding::{GainDeciles, PolicyEmbedding, RowBound, StabilityConstants};
-pub use exposed::ExposedRows;
-pub use own_contrast::{AssignedTable, PolicyColumn};
-pub use question::{Asked, Question};
 pub use settings::Settings;
 pub use support::{AtomSupport, PolicySupport, Support};
 pub use table::EffectTable;
-pub use trained::{Phase, Trained};
-pub use training_data::{GivenPropensity, TrainingData, ValidTrainingData};
-pub use wrong_setting::wrong_value;
+pub use trained::Phase;
 
 pub(crate) use policy_shift::PolicyShift;
 pub(crate) use training_rows::TrainingRows;
 pub(crate) use wrong_setting::unknown_setting;
+
+// For front ends, tests and benchmarks: no part of the interface for users.
+#[doc(hidden)]
+pub use crate::net::{Tensor, Tensors};
+#[doc(hidden)]
+pub use crate::nuisance::{BaselineRows, OutcomeColumn};
+#[doc(hidden)]
+pub use beside::name_beside;
+#[doc(hidden)]
+pub use combination::combination;
+#[doc(hidden)]
+pub use embedding::{GainDeciles, PolicyEmbedding, RowBound, StabilityConstants};
+#[doc(hidden)]
+pub use exposed::ExposedRows;
+#[doc(hidden)]
+pub use own_contrast::{AssignedTable, PolicyColumn};
+#[doc(hidden)]
+pub use question::{Asked, Question};
+#[doc(hidden)]
+pub use trained::Trained;
+#[doc(hidden)]
+pub use training_data::{GivenPropensity, TrainingData, ValidTrainingData};
+#[doc(hidden)]
+pub use wrong_setting::wrong_value;
 
 use crate::Result;
 use crate::net::RowSource;

@@ -48,19 +48,14 @@ pub mod trust;
 mod verdict;
 mod who_gains;
 
-pub use average::{
-    Assigned, BY_PREDICTED_EFFECT, Choice, Estimated, OutcomeWorth, Rule, RuleWorth, WorthParams,
-    average_effects, worth, worth_band,
-};
+pub use average::{OutcomeWorth, RuleWorth, WorthParams};
 pub(crate) use average::{max_t_quantile, sidak_quantile};
 pub use metric::{
-    About, AssignedReading, AssignedRows, Ate, Better, Bin, Bootstrap, Calibration, CostCurve, CostPair,
-    CostPoint, Definition, Draws, Effects, FEWEST_ARM_ROWS, Metric, Metrics, Number, Numbers, Outcome,
-    Params, Ranked, Rate, Readings, Rows, Sample, Scored, Shown, Slope, Strategy, Totals, ValidParams,
-    arms_are_thin, assigned, ate, ate_error, auuc, auuc_causalml, auuc_causalml_unnormalised, calibration,
-    calibration_slope, constant_effect, cost_curve, dr_scores, dr_scores_randomized, evaluate, gain_curve,
+    Ate, Better, Bin, Bootstrap, Calibration, CostCurve, CostPair, CostPoint, Effects, Metric, Metrics,
+    Outcome, Params, Rate, Slope, Strategy, ValidParams, assigned, ate, ate_error, auuc, auuc_causalml,
+    auuc_causalml_unnormalised, calibration, calibration_slope, cost_curve, evaluate, gain_curve,
     normalised_pehe, pehe, qini, qini_auc_sklift, qini_causalml, qini_causalml_unnormalised, r_loss, r_score,
-    random_auuc, rate, rate_autoc, rate_qini, readings, uplift_at_k, uplift_auc_sklift,
+    rate, rate_autoc, rate_qini, uplift_at_k, uplift_auc_sklift,
 };
 pub use reasons::{
     AtomEffect, AverageEffect, Balance, CheckResult, FeatureEffect, FeatureGroup, HiddenBound,
@@ -72,4 +67,17 @@ pub use result::{
     PooledResult, TopShare,
 };
 pub use verdict::{Grade, Judgement, OutcomeVerdict, PolicyJudgement, Verdicts, verdicts};
+
+// For front ends, tests and benchmarks: no part of the interface for users.
+#[doc(hidden)]
+pub use average::{
+    Assigned, BY_PREDICTED_EFFECT, Choice, Estimated, Rule, average_effects, worth, worth_band,
+};
+#[doc(hidden)]
+pub use metric::{
+    About, AssignedReading, AssignedRows, Definition, Draws, FEWEST_ARM_ROWS, Number, Numbers, Ranked,
+    Readings, Rows, Sample, Scored, Shown, Totals, arms_are_thin, constant_effect, dr_scores,
+    dr_scores_randomized, random_auuc, readings,
+};
+#[doc(hidden)]
 pub use who_gains::{SampledEffects, who_gains};

@@ -7,8 +7,12 @@
 //! | `rival` | the methods that it is compared with |
 //! | `stack` | a convex combination of learners |
 
+// For front ends, tests and benchmarks: no part of the interface for users.
+#[doc(hidden)]
 pub mod poul;
+#[doc(hidden)]
 pub mod rival;
+#[doc(hidden)]
 pub mod stack;
 
 mod registry;
