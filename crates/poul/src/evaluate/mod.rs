@@ -30,7 +30,7 @@
 //! | [`run`] | a whole evaluation, from tables to an [`Evaluation`]; takes a model |
 //!
 //! Beside the metrics, [`average_effects`] gives the average effect of every policy, over all rows and by group, with
-//! intervals, simultaneous bands and false-discovery rates; [`who_gains`] says along which features effects differ;
+//! intervals, simultaneous bands and false-discovery rates; [`WhoGains`] says along which features effects differ;
 //! [`verdicts`] says what it all amounts to.
 //!
 //! **Weights** count rows: a weight of 2 gives what the row twice would have given, exactly, in every metric that
