@@ -11,8 +11,6 @@ use crate::evaluate::reasons::AverageEffect;
 const FEW_CLUSTERS: usize = 10;
 /// Effective rows of an arm below which there is no interval: a few rows decide all.
 const FEWEST_EFFECTIVE: f64 = 10.0;
-/// Degrees of freedom that heavy tails leave at the least: with fewer, intervals would say nothing at all.
-const FEWEST_DEGREES: usize = 3;
 
 /// An average, and the distribution of its error.
 #[derive(Clone)]
@@ -124,8 +122,7 @@ impl Claim<'_> {
                      {FEWEST_EFFECTIVE}"
                 ));
             }
-            // Where a few rows make most of the standard error it is itself a guess, whatever the number of rows.
-            let by_values = (variance.degrees as usize).max(FEWEST_DEGREES);
+            let by_values = Tails::by_values(variance.degrees);
             degrees = Some(degrees.unwrap_or(usize::MAX).min(effective as usize - 1).min(by_values));
         }
         Ok(degrees)

@@ -6,6 +6,8 @@ use crate::stats::{normal_quantile, student_quantile, student_tails};
 
 /// From so many degrees of freedom on, Student's t is as good as normal.
 const NORMAL_FROM: usize = 100;
+/// Degrees of freedom that heavy tails leave at the least: with fewer, intervals would say nothing at all.
+const FEWEST_DEGREES: usize = 3;
 
 /// The distribution of an estimate over its standard error.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -17,6 +19,12 @@ impl Tails {
     /// Student's t, or normal without a number of degrees of freedom or with many.
     pub(super) fn new(degrees: Option<usize>) -> Self {
         Self { degrees: degrees.filter(|degrees| *degrees < NORMAL_FROM) }
+    }
+
+    /// Degrees of freedom where large values make most of a variance that is known as well as a χ² with so many: it is itself a
+    /// guess then, whatever the number of rows.
+    pub(super) fn by_values(degrees: f64) -> usize {
+        (degrees as usize).max(FEWEST_DEGREES)
     }
 
     /// Degrees of freedom, where these are few.

@@ -37,6 +37,12 @@ impl Units {
         self.clusters.as_ref().map_or(self.n_rows, |(_, starts)| starts.len())
     }
 
+    /// The variance of Σ value over all rows.
+    pub(super) fn variance(&self, value: impl Fn(usize) -> f64) -> SumVariance {
+        let found = self.variances(&vec![0; self.n_rows], 1, |row| Some(value(row)));
+        found.first().copied().unwrap_or_else(|| Powers::default().variance())
+    }
+
     /// For each group the variance of Σ value over its rows; rows without a value do not count.
     pub(super) fn variances(
         &self,

@@ -3,17 +3,18 @@
 //! A rule ρ is worth V(ρ) = Σ w·Γ_ρ(x) / Σ w against giving everybody the policy compared with, Γ being the score of
 //! `average_score`: predicted effects only sharpen it, so a rule that was found by them is not flattered by them (Sverdrup, Wu,
 //! Athey and Wager 2024). Rules are compared on the same rows: the variance of V(ρ) − V(ρ') is that of the difference row by
-//! row, summed by cluster. The return Σ value / Σ cost has the error of a ratio (delta method).
+//! row, summed by cluster. The return Σ value / Σ cost has the error of a ratio (delta method). Where a few rows make most of a
+//! variance, as the large spenders of an outcome do, it is itself a guess, and intervals are those of Student's t.
 
 use serde::{Deserialize, Serialize};
 
 use super::score::AverageScore;
 use super::simultaneous::max_t_quantile;
+use super::tails::Tails;
 use super::units::Units;
 use crate::evaluate::metric::FEWEST_ARM_ROWS;
 use crate::evaluate::metric::{Effects, Scored};
 use crate::nuisance::Propensity;
-use crate::stats::student_quantile;
 use crate::{Error, Result, Seed};
 
 /// A way to give every row a policy.
@@ -96,13 +97,12 @@ pub fn worth(
     let scores = RuleScores::new(table, propensity, rules)?;
     let moments = scores.moments();
     let n_rules = rules.len();
-    let quantile = student_quantile(0.5 + params.level / 2.0, moments.n_units.saturating_sub(1).max(1));
     let n_rows = table.arm.len() as f64;
     let told = |rule: usize| {
         let outcomes = table.outcomes.iter().enumerate().map(|(outcome, named)| {
             let own = outcome * n_rules + rule;
-            let per_user = moments.estimated(own, quantile);
-            let better = (rule > 0).then(|| moments.difference(outcome * n_rules, own, quantile));
+            let per_user = moments.estimated(own, params.level);
+            let better = (rule > 0).then(|| moments.difference(outcome * n_rules, own, params.level));
             OutcomeWorth {
                 outcome: named.name.to_owned(),
                 per_user,
@@ -111,9 +111,9 @@ pub fn worth(
                 first_is_better_by: better,
             }
         });
-        let ratio = params
-            .ratio
-            .and_then(|(value, cost)| moments.ratio(value * n_rules + rule, cost * n_rules + rule, quantile));
+        let ratio = params.ratio.and_then(|(value, cost)| {
+            moments.ratio(value * n_rules + rule, cost * n_rules + rule, params.level)
+        });
         RuleWorth {
             rule: rules[rule].name.clone(),
             outcomes: outcomes.collect(),
@@ -137,11 +137,12 @@ pub fn worth_band(
     let effects: Vec<Effects<'_>> =
         table.effects.iter().filter(of_outcome).map(|own| Effects { outcome: Some(0), ..*own }).collect();
     let table = Scored { outcomes, effects: &effects, ..*table };
-    let moments = RuleScores::new(&table, propensity, rules)?.moments();
+    let scores = RuleScores::new(&table, propensity, rules)?;
+    let moments = scores.moments();
     let quantile = max_t_quantile(&moments.covariance, rules.len(), params.level, params.seed);
     let n_rows = table.arm.len() as f64;
     let point = |rule: usize| {
-        let own = moments.estimated(rule, quantile);
+        let own = moments.within(rule, |tails| tails.as_far_as(quantile));
         (n_rows * own.estimate, own.interval.map(|end| n_rows * end))
     };
     Ok((0..rules.len()).map(point).collect())
@@ -215,7 +216,7 @@ impl<'a> RuleScores<'a> {
     }
 
     /// Outcomes first, then rules.
-    fn moments(&self) -> Moments {
+    fn moments(&self) -> Moments<'_> {
         let (n_rows, n_rules) = (self.table.arm.len(), self.rules.len());
         let n = self.outcomes.len() * n_rules;
         let mass: f64 = (0..n_rows).map(|row| self.weight(row)).sum();
@@ -226,13 +227,17 @@ impl<'a> RuleScores<'a> {
         }
         let units = Units::new(n_rows, self.table.cluster);
         let n_units = units.n_units();
-        let mut covariance = units.covariance(n, |place, row| {
-            let (outcome, rule) = (place / n_rules, place % n_rules);
-            self.weight(row) * (self.of(outcome, rule, row) - mean[place]) / mass
-        });
+        let mut covariance = units.covariance(n, |place, row| self.influence(place, row, mean[place], mass));
         let correction = if n_units > 1 { n_units as f64 / (n_units as f64 - 1.0) } else { f64::NAN };
         covariance.iter_mut().for_each(|own| *own *= correction);
-        Moments { mean, covariance, n_units }
+        Moments { scores: self, mass, mean, covariance, units }
+    }
+
+    /// What a row adds to how far a mean is from the truth.
+    #[inline]
+    fn influence(&self, place: usize, row: usize, mean: f64, mass: f64) -> f64 {
+        let n_rules = self.rules.len();
+        self.weight(row) * (self.of(place / n_rules, place % n_rules, row) - mean) / mass
     }
 
     fn predicted_share(&self, rule: usize) -> f64 {
@@ -250,36 +255,56 @@ impl<'a> RuleScores<'a> {
 }
 
 /// Means and their covariances.
-struct Moments {
+struct Moments<'a> {
+    scores: &'a RuleScores<'a>,
+    mass: f64,
     mean: Vec<f64>,
     covariance: Vec<f64>,
-    n_units: usize,
+    units: Units,
 }
 
-impl Moments {
+impl Moments<'_> {
     fn covariance(&self, a: usize, b: usize) -> f64 {
         self.covariance[a * self.mean.len() + b]
     }
 
-    fn estimated(&self, own: usize, quantile: f64) -> Estimated {
-        Estimated::of(self.mean[own], self.covariance(own, own), quantile)
+    /// How far Σ factor · mean over some places may be from the truth, in standard errors.
+    fn tails(&self, parts: &[(usize, f64)]) -> Tails {
+        let variance = self.units.variance(|row| {
+            let influence = |(place, factor): &(usize, f64)| {
+                factor * self.scores.influence(*place, row, self.mean[*place], self.mass)
+            };
+            parts.iter().map(influence).sum()
+        });
+        let by_units = self.units.n_units().saturating_sub(1).max(1);
+        Tails::new(Some(by_units.min(Tails::by_values(variance.degrees))))
     }
 
-    fn difference(&self, first: usize, other: usize, quantile: f64) -> Estimated {
+    fn within(&self, own: usize, quantile: impl Fn(&Tails) -> f64) -> Estimated {
+        Estimated::of(self.mean[own], self.covariance(own, own), quantile(&self.tails(&[(own, 1.0)])))
+    }
+
+    fn estimated(&self, own: usize, level: f64) -> Estimated {
+        self.within(own, |tails| tails.quantile(level))
+    }
+
+    fn difference(&self, first: usize, other: usize, level: f64) -> Estimated {
         let variance = self.covariance(first, first) - 2.0 * self.covariance(first, other)
             + self.covariance(other, other);
+        let quantile = self.tails(&[(first, 1.0), (other, -1.0)]).quantile(level);
         Estimated::of(self.mean[first] - self.mean[other], variance, quantile)
     }
 
     /// None where what is spent is within its error of nothing: a ratio has no mean there.
-    fn ratio(&self, value: usize, cost: usize, quantile: f64) -> Option<Estimated> {
-        let spent = self.estimated(cost, quantile);
+    fn ratio(&self, value: usize, cost: usize, level: f64) -> Option<Estimated> {
+        let spent = self.estimated(cost, level);
         if spent.interval[0] <= 0.0 && spent.interval[1] >= 0.0 {
             return None;
         }
         let ratio = self.mean[value] / self.mean[cost];
         let variance = self.covariance(value, value) - 2.0 * ratio * self.covariance(value, cost)
             + ratio * ratio * self.covariance(cost, cost);
+        let quantile = self.tails(&[(value, 1.0), (cost, -ratio)]).quantile(level);
         Some(Estimated::of(ratio, variance / self.mean[cost].powi(2), quantile))
     }
 }
@@ -373,6 +398,21 @@ mod tests {
         let gained = found[0].gained_per_unit.unwrap();
         assert!((gained.estimate - 2.0).abs() < 4.0 * gained.se, "{gained:?}");
         assert_eq!(found[0].outcomes[0].total, 3_000.0 * gmv(0).estimate);
+    }
+
+    #[test]
+    fn a_few_rows_that_make_most_of_the_variance_widen_the_interval() {
+        let even = world(3_000);
+        let mut heavy = world(3_000);
+        (0..3_000).step_by(500).for_each(|row| heavy.value[row] += 400.0);
+        let rules = [rule("all", Choice::Rows(vec![1; 3_000]))];
+        let width = |world: &World| {
+            let own = found(world, &rules, None)[0].outcomes[0].per_user;
+            (own.interval[1] - own.estimate) / own.se
+        };
+        let (even, heavy) = (width(&even), width(&heavy));
+        assert!((1.64..1.66).contains(&even), "{even}");
+        assert!(heavy > 1.75, "{heavy}");
     }
 
     #[test]

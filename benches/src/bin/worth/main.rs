@@ -1,14 +1,19 @@
 //! What allocations are truly worth, on `ride-hailing` worlds whose effects are known.
 //!
 //! `cargo run --release -p benches --bin worth -- [key=value …]`, where the keys are `first`, `last` (seeds of worlds, 1 to 5), `rows`
-//! (50000, those that the model learns from), `users` (20000 others), `features` (100), `level` of intervals (0.9), and settings such
-//! as `training.epochs=10`.
+//! (50000, those that the model learns from), `users` (20000 others), `features` (100), `level` of intervals (0.9), `learner` (`poul`;
+//! with `ridge` many worlds take little time, to see whether intervals hold the truth), and settings such as `training.epochs=10`.
 //!
 //! The budget is a third of what T2 for all users truly costs. *Return* is true GMV for each unit of true cost, over that of T2 for
 //! all users, which is that of T2 for a random third of them. Beside the return of `poul allocate` stand that of `--risk 0.25` and
 //! `--risk 0.1`, of every user getting its policy by averages alone, and what better predictions would give: true averages of
 //! policies with the predicted differences between users, predicted averages with the true differences, and both true. The last
 //! columns have what the allocation truly brings a user and the interval that `poul allocate` gives from outcomes.
+//!
+//! `limit=true` prints instead what somebody returns who knows what every user truly costs: with the true return of each policy,
+//! the same for all users, and with returns of users learned from the rows (see `limit`).
+
+mod limit;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -45,6 +50,20 @@ fn main() -> Result<()> {
             settings.training.insert(key.to_owned(), value);
         }
     }
+    let simulation = |seed: u64| Simulation {
+        scenario: "ride-hailing".to_owned(),
+        rows: number("rows", 50_000.0) as u64,
+        test_rows: Some(number("users", 20_000.0) as u64),
+        truth_rows: Some(number("users", 20_000.0) as u64),
+        features: Some(number("features", 100.0) as usize),
+        seed,
+        ..Simulation::default()
+    };
+    let folder = std::env::temp_dir().join(format!("poul-worth-{}", std::process::id()));
+    let (first, last) = (number("first", 1.0) as u64, number("last", 5.0) as u64);
+    if given.contains_key("limit") {
+        return limits((first..=last).map(|seed| (seed, simulation(seed))), &folder);
+    }
     println!(
         "{:>5} {}  {:>8} {:>8} {:>18} {:>5}",
         "seed",
@@ -56,20 +75,10 @@ fn main() -> Result<()> {
     );
     let mut returns: Vec<[f64; WAYS.len()]> = Vec::new();
     let mut held = 0;
-    let (first, last) = (number("first", 1.0) as u64, number("last", 5.0) as u64);
     for seed in first..=last {
-        let simulation = Simulation {
-            scenario: "ride-hailing".to_owned(),
-            rows: number("rows", 50_000.0) as u64,
-            test_rows: Some(number("users", 20_000.0) as u64),
-            truth_rows: Some(number("users", 20_000.0) as u64),
-            features: Some(number("features", 100.0) as usize),
-            seed,
-            ..Simulation::default()
-        };
-        let folder = std::env::temp_dir().join(format!("poul-worth-{}", std::process::id()));
-        run(&simulation.check()?, &folder, &Silent)?;
-        let found = world(&folder, &settings, number("level", 0.9));
+        run(&simulation(seed).check()?, &folder, &Silent)?;
+        let learner = given.get("learner").map_or("poul", String::as_str);
+        let found = world(&folder, (learner, &settings), number("level", 0.9));
         // A folder for temporary files is cleaned up by others, if need be.
         let _ = std::fs::remove_dir_all(&folder);
         let found = found?;
@@ -85,16 +94,38 @@ fn main() -> Result<()> {
         returns.push(found.returns);
         held += usize::from(holds);
     }
-    let n = returns.len() as f64;
-    let mean = std::array::from_fn(|way| returns.iter().map(|own| own[way]).sum::<f64>() / n);
-    let error = std::array::from_fn(|way| {
-        let squares = returns.iter().map(|own| (own[way] - mean[way]).powi(2)).sum::<f64>();
-        (squares / (n - 1.0) / n).sqrt()
-    });
-    println!(" mean {}", cells(&mean));
-    println!("    ± {}", cells(&error));
-    println!("intervals that hold the truth: {held} of {n}");
+    let column = |way: usize| returns.iter().map(move |own| own[way]);
+    println!(" mean {}", cells(&std::array::from_fn(|way| mean_and_error(column(way))[0])));
+    println!("    ± {}", cells(&std::array::from_fn(|way| mean_and_error(column(way))[1])));
+    println!("intervals that hold the truth: {held} of {}", returns.len());
     Ok(())
+}
+
+/// What can be had at the most: see `limit`.
+fn limits(worlds: impl Iterator<Item = (u64, Simulation)>, folder: &Path) -> Result<()> {
+    println!("{:>5} {:>10} {:>10}", "seed", "by policy", "by user");
+    let mut returns: Vec<[f64; 2]> = Vec::new();
+    for (seed, simulation) in worlds {
+        let found = limit::limit(&simulation, folder);
+        // A folder for temporary files is cleaned up by others, if need be.
+        let _ = std::fs::remove_dir_all(folder);
+        let found = found?;
+        println!("{seed:>5} {:>10.3} {:>10.3}", found[0], found[1]);
+        returns.push(found);
+    }
+    let [by_policy, by_user] = [0, 1].map(|way| mean_and_error(returns.iter().map(|own| own[way])));
+    println!(" mean {:>10.3} {:>10.3}", by_policy[0], by_user[0]);
+    println!("    ± {:>10.3} {:>10.3}", by_policy[1], by_user[1]);
+    Ok(())
+}
+
+/// Of the worlds in which anything was given at all.
+fn mean_and_error(values: impl Iterator<Item = f64>) -> [f64; 2] {
+    let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    [mean, (squares / (n - 1.0) / n).sqrt()]
 }
 
 /// How users are given policies: as predicted, cautiously, and with parts of the truth.
@@ -119,9 +150,9 @@ struct Found {
     interval: [f64; 2],
 }
 
-fn world(folder: &Path, settings: &Settings, level: f64) -> Result<Found> {
+fn world(folder: &Path, learner: (&str, &Settings), level: f64) -> Result<Found> {
     let policies = PolicySet::read(&folder.join("policies.toml"), None)?;
-    let model = model(folder, &policies, settings)?;
+    let model = model(folder, &policies, learner)?;
     let truth = effects(
         Source::open(&folder.join("truth.parquet").to_string_lossy())?.batches(&COLUMNS, 1 << 16)?,
         &policies,
@@ -179,7 +210,7 @@ fn world(folder: &Path, settings: &Settings, level: f64) -> Result<Found> {
     })
 }
 
-fn model(folder: &Path, policies: &PolicySet, settings: &Settings) -> Result<Model> {
+fn model(folder: &Path, policies: &PolicySet, (learner, settings): (&str, &Settings)) -> Result<Model> {
     let source = Source::open(&folder.join("train.parquet").to_string_lossy())?;
     let roles = Roles {
         outcome: vec![VALUE.to_owned(), COST.to_owned()],
@@ -187,7 +218,7 @@ fn model(folder: &Path, policies: &PolicySet, settings: &Settings) -> Result<Mod
         ..Roles::default()
     };
     let experiment = Experiment::open(&source, &roles, policies.clone(), &Silent)?;
-    Model::fit(&experiment).settings(settings).run(&Silent)
+    Model::fit(&experiment).learner(learner).settings(settings).run(&Silent)
 }
 
 const COLUMNS: [&str; 4] = ["row", "policy", "effect_gmv", "effect_cost"];
