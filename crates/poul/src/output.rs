@@ -133,14 +133,14 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 }
 
 /// The name that the file will take: where links lead, a file or nothing yet.
-fn target_of(path: &Path) -> Result<PathBuf> {
+pub(crate) fn target_of(path: &Path) -> Result<PathBuf> {
     let refused = |kind: io::ErrorKind, what: &str, hint: &str| {
         Err(Error::output(path, io::Error::new(kind, what.to_owned())).hint(hint))
     };
     let mut target = path.to_path_buf();
     for _ in 0..MOST_LINKS {
         // Links of the system lead to what is open, not to names: replacing those would cut others off.
-        let is_of_system = ["/dev", "/proc", "/sys"].iter().any(|folder| target.starts_with(folder));
+        let is_of_system = is_of_system(&target);
         match std::fs::symlink_metadata(&target) {
             Ok(found) if found.is_symlink() && !is_of_system => {
                 let leads_to = std::fs::read_link(&target).map_err(|error| Error::output(path, error))?;
@@ -158,6 +158,11 @@ fn target_of(path: &Path) -> Result<PathBuf> {
         }
     }
     refused(io::ErrorKind::InvalidInput, "its links go round in circles", "give the name of a file")
+}
+
+/// Whether a name belongs to what the system shows as files. Shared memory holds files like any disk.
+fn is_of_system(path: &Path) -> bool {
+    ["/dev", "/proc", "/sys"].iter().any(|folder| path.starts_with(folder)) && !path.starts_with("/dev/shm")
 }
 
 /// A new file with a temporary name, locked while its writer lives: whoever finds it unlocked may delete it.
@@ -280,6 +285,17 @@ mod tests {
         assert_eq!(std::fs::read_to_string(folder.path().join("real/new.txt")).unwrap(), "there");
         let error = AtomicFile::create(&circle).err().unwrap().to_string();
         assert!(error.contains("circles"), "{error}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn files_in_shared_memory_are_files() {
+        let Ok(folder) = tempfile::tempdir_in("/dev/shm") else { return };
+        let path = folder.path().join("a.txt");
+        for text in ["one", "two"] {
+            write(&path, text);
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        }
     }
 
     #[cfg(unix)]

@@ -9,6 +9,7 @@ mod effect;
 mod evaluate;
 mod fit;
 mod man;
+mod outputs;
 mod policy;
 mod quickstart;
 mod schema;
@@ -45,6 +46,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
     settings::budget(&common)?;
     let typed: Vec<String> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let _held = outputs::hold(&command)?;
     pool.install(|| dispatch(command, &typed, &common, &terminal))
 }
 

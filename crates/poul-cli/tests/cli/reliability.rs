@@ -68,13 +68,102 @@ fn of_two_fits_of_one_model_the_second_is_refused_and_the_first_is_whole() {
     args[1] = "other.csv";
     let second = folder.run(&args);
     assert_eq!(second.code, Some(2), "{}", second.transcript());
-    let holder = format!("m.poul.partial: another command is working on it (process {})", first.id());
+    let holder = format!("m.poul: another command is working on it (process {})", first.id());
     assert!(second.stderr.contains(&holder), "{}", second.stderr);
     let first = first.wait_with_output().expect("an end");
     assert!(first.status.success(), "{}", said(&first));
     assert!(folder.read("m.poul") == folder.read("alone.poul"));
     let left = ["alone.poul", "data.csv", "m.poul", "other.csv", "policies.toml"];
     assert_eq!(folder.listing(), left);
+}
+
+/// Every command that writes, with what it holds.
+const WRITERS: [(&str, &str); 13] = [
+    ("simulate --rows 100 --test-rows 100 --out result", "result/"),
+    ("quickstart --rows 100 --out result", "result/"),
+    ("man --out result", "result/"),
+    ("check data.csv --policies policies.toml --outcome gmv --json result.json", "result.json"),
+    ("effect m.poul data.csv --policy T1 --out result.csv", "result.csv"),
+    ("effect m.poul --components --out result.csv", "result.csv"),
+    ("evaluate m.poul data.csv --draws 0 --json result.json", "result.json"),
+    ("evaluate m.poul data.csv --draws 0 --report result.html", "result.html"),
+    ("allocate m.poul data.csv --maximize gmv --force --out result.csv", "result.csv"),
+    ("allocate m.poul data.csv --maximize gmv --force --out a.csv --report result.html", "result.html"),
+    ("design m.poul --maximize gmv --out result.toml", "result.toml"),
+    (
+        "compare data.csv --policies policies.toml --outcome gmv --learner constant --markdown result.md",
+        "result.md",
+    ),
+    ("tune data.csv --policies policies.toml --outcome gmv --learner ridge --out result.toml", "result.toml"),
+];
+
+fn words(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
+#[test]
+fn every_command_that_writes_keeps_others_out_and_is_kept_out() {
+    let folder = folder();
+    folder.write("result.json", "before");
+    let before = folder.listing();
+    for (line, result) in WRITERS {
+        let path = folder.path().join(result);
+        let lock = match result.ends_with('/') {
+            true => poul::OutputLock::hold_folder(&path),
+            false => poul::OutputLock::hold(&path),
+        };
+        let lock = lock.expect("nobody else is there");
+        let run = folder.run(&words(line));
+        assert_eq!(run.code, Some(2), "{}", run.transcript());
+        let name = result.trim_end_matches('/');
+        let wanted = format!("{name}: another command is working on it (process {})", std::process::id());
+        assert!(run.stderr.contains(&wanted), "{}", run.transcript());
+        drop(lock);
+        assert_eq!(folder.listing(), before, "{line}");
+    }
+    assert_eq!(folder.read("result.json"), b"before");
+}
+
+#[test]
+fn the_locks_of_the_dead_hold_nobody_up() {
+    let folder = folder();
+    folder.succeeds(
+        &[
+            &FIT[..6],
+            &["--learner", "ridge", "--exclude", "user,tau*,truth,household,w,cost", "--out", "m.poul"],
+        ]
+        .concat(),
+    );
+    let done = [
+        "check data.csv --policies policies.toml --outcome gmv --json check.json",
+        "effect m.poul data.csv --policy T1 --out effect.csv",
+        "evaluate m.poul data.csv --draws 0 --json evaluate.json --report evaluate.html",
+        "simulate --rows 100 --test-rows 100 --out world",
+    ];
+    for line in done {
+        let named = words(line);
+        let of_file = |flag: &str| named.iter().position(|word| *word == flag).map(|place| named[place + 1]);
+        for name in ["--json", "--out", "--report"].iter().filter_map(|flag| of_file(flag)) {
+            let lock = match name {
+                "world" => "world/.lock".to_owned(),
+                file => format!("{file}.lock"),
+            };
+            folder.write(&lock, "process 4294967295\n");
+        }
+        folder.succeeds(&named);
+    }
+    assert!(!folder.listing().iter().any(|name| name.ends_with(".lock")), "{:?}", folder.listing());
+    assert!(folder.path().join("world/train.parquet").is_file());
+}
+
+#[test]
+fn two_results_of_one_command_do_not_go_to_one_file() {
+    let folder = folder();
+    let line = "evaluate data.csv --effects tau --outcome gmv --draws 0 --json out --report ./out";
+    let run = folder.run(&words(line));
+    assert_eq!(run.code, Some(2), "{}", run.transcript());
+    assert!(run.stderr.contains("out: this command is writing there already"), "{}", run.stderr);
+    assert_eq!(folder.listing(), ["data.csv", "policies.toml"]);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Parquet files.
 
+mod pages;
+
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,6 +12,7 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
 
+use self::pages::Pages;
 use super::batches::{FileBatches, guarded};
 use super::source::{Content, SourceFile, places};
 use super::state::FileState;
@@ -47,7 +50,8 @@ pub(crate) fn batches(
     let places = places(metadata.schema());
     let roots = wanted.fields().iter().filter_map(|field| places.get(field.name().as_str()).copied());
     let mask = ProjectionMask::roots(metadata.parquet_schema(), roots);
-    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone())
+    let pages = Pages::new(file, metadata.metadata()).map_err(|error| Error::read(&path, error))?;
+    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(pages, metadata.clone())
         .with_projection(mask)
         .with_batch_size(batch_rows)
         .build()

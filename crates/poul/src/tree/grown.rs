@@ -85,6 +85,36 @@ impl Tree {
         }
     }
 
+    /// Adds the tree to bytes, for a checkpoint.
+    pub(crate) fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.extend((self.nodes.len() as u64).to_le_bytes());
+        for Node { split, right } in &self.nodes {
+            bytes.extend(split.to_le_bytes());
+            bytes.extend(right.to_le_bytes());
+        }
+        self.leaves.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
+    }
+
+    /// Takes a tree, whose leaves have `width` numbers, from the front of bytes; none where there is not one.
+    pub(crate) fn read(bytes: &mut &[u8], n_features: usize, width: usize) -> Option<Self> {
+        let (n_nodes, mut rest) = bytes.split_first_chunk()?;
+        let n_nodes = usize::try_from(u64::from_le_bytes(*n_nodes)).ok()?;
+        let (words, _) = rest.split_off(..n_nodes.checked_mul(8)?)?.as_chunks::<4>();
+        let (nodes, _) = words.as_chunks::<2>();
+        let node = |words: &[[u8; 4]; 2]| {
+            let [split, right] = words.map(u32::from_le_bytes);
+            Node { split, right }
+        };
+        let nodes: Vec<Node> = nodes.iter().map(node).collect();
+        let n_leaves = nodes.iter().filter(|node| node.split == LEAF).count();
+        let (values, _) = rest.split_off(..n_leaves.checked_mul(4)?.checked_mul(width)?)?.as_chunks::<4>();
+        let leaves: Vec<f32> = values.iter().map(|value| f32::from_le_bytes(*value)).collect();
+        *bytes = rest;
+        let tree = Self { nodes, leaves };
+        (tree.is_sound(n_features, n_leaves) && tree.leaves.iter().all(|value| value.is_finite()))
+            .then_some(tree)
+    }
+
     /// Whether every way down ends in a leaf that is there.
     fn is_sound(&self, n_features: usize, n_leaves: usize) -> bool {
         let sound = |(number, node): (usize, &Node)| match node.split {

@@ -40,13 +40,13 @@ pub(in crate::nuisance) enum Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    fn values(self) -> &'a [f32] {
+    pub(super) fn values(self) -> &'a [f32] {
         match self {
             Self::Values(values) | Self::Shares(values) | Self::Classes(values, _) => values,
         }
     }
 
-    fn objective(self) -> Objective {
+    pub(super) fn objective(self) -> Objective {
         match self {
             Self::Values(_) => Objective::Squared,
             Self::Shares(_) => Objective::Logistic,
@@ -56,7 +56,7 @@ impl<'a> Target<'a> {
 }
 
 /// Fits trees; at least one row that is fitted on has weight.
-pub(in crate::nuisance) fn boost(
+pub(super) fn boost(
     rows: &Rows<'_>,
     target: Target<'_>,
     params: &BoostedParams,

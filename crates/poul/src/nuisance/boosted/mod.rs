@@ -11,6 +11,7 @@
 //! | `split` | the best split of a node |
 //! | `grow` | a tree, leaf by leaf |
 //! | `fit` | tree after tree, until held-out rows gain no more |
+//! | `kept` | trees left in a checkpoint, and found there |
 //! | `model` | what comes out: predictions, and what a model file keeps |
 //!
 //! There is nothing random in it: rows and settings decide every bit, on any number of threads.
@@ -18,6 +19,7 @@
 mod fit;
 mod grow;
 mod histogram;
+mod kept;
 mod model;
 mod objective;
 mod params;
@@ -25,7 +27,8 @@ mod quantised;
 mod split;
 mod tiles;
 
-pub(super) use fit::{Rows, Target, boost};
+pub(super) use fit::{Rows, Target};
+pub(super) use kept::boost_once;
 pub(super) use model::{Boosted, BoostedManifest, FoldTrees};
 pub use params::BoostedParams;
 pub(super) use tiles::{Tiles, room};

@@ -3,6 +3,7 @@
 
 use rayon::prelude::*;
 
+use crate::checkpoint::hash;
 use crate::net::RowSource;
 use crate::tree::{Cuts, MISSING};
 use crate::{Error, Result};
@@ -56,6 +57,20 @@ impl Tiles {
 
     pub(super) fn n_rows(&self) -> usize {
         self.n_rows
+    }
+
+    pub(super) fn n_features(&self) -> usize {
+        self.n_bins.len()
+    }
+
+    /// Of the bins of all rows.
+    pub(super) fn fingerprint(&self) -> u64 {
+        let tiles = (0..self.n_tiles()).into_par_iter().map(|tile| {
+            let n_bins: Vec<u64> = self.n_bins(tile).iter().map(|n_bins| *n_bins as u64).collect();
+            hash(bytemuck::cast_slice(self.words(tile))) ^ hash(bytemuck::cast_slice(&n_bins))
+        });
+        let hashes: Vec<u64> = tiles.collect();
+        hash(bytemuck::cast_slice(&hashes))
     }
 
     pub(super) fn n_tiles(&self) -> usize {

@@ -1,6 +1,6 @@
 //! m by boosted trees, cross-fitted.
 
-use crate::nuisance::boosted::{Boosted, Cuts, FoldTrees, Rows, Target, Tiles, boost, room};
+use crate::nuisance::boosted::{Boosted, Cuts, FoldTrees, Rows, Target, Tiles, boost_once, room};
 use crate::nuisance::rows::SomeRows;
 use crate::{Error, Result};
 
@@ -67,10 +67,10 @@ fn fit_fold(
         let (stage, params) = (task.stage(&stage, fold), &task.params.boosted);
         match loss {
             OutcomeLoss::Squared => {
-                let trees = boost(&own, Target::Values(&values), params, &stage, task.run.progress)?;
+                let trees = boost_once(&own, Target::Values(&values), params, &stage, task.run)?;
                 Ok(trees.in_units(mean, deviation))
             }
-            OutcomeLoss::Logistic => boost(&own, Target::Shares(&values), params, &stage, task.run.progress),
+            OutcomeLoss::Logistic => boost_once(&own, Target::Shares(&values), params, &stage, task.run),
         }
     };
     losses.iter().enumerate().map(fit).collect()

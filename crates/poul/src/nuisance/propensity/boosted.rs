@@ -2,8 +2,8 @@
 
 use crate::net::RowSource;
 use crate::nuisance::Folds;
-use crate::nuisance::boosted::{Boosted, BoostedParams, Cuts, Rows, Target, Tiles, boost};
-use crate::{Progress, Result};
+use crate::nuisance::boosted::{Boosted, BoostedParams, Cuts, Rows, Target, Tiles, boost_once};
+use crate::{Result, Run};
 
 use super::cross_fit::{Data, by_share};
 
@@ -33,7 +33,7 @@ impl BoostedPropensity {
         n_classes: usize,
         params: &BoostedParams,
         stage: &str,
-        progress: &dyn Progress,
+        run: Run<'_>,
     ) -> Result<()> {
         let (_, absent) = data.shares(n_classes)?;
         let weighs = |row: &&u32| data.weight_of(**row) > 0.0;
@@ -50,7 +50,7 @@ impl BoostedPropensity {
         // Of two classes one is enough.
         let target = if n_classes == 2 { Target::Shares(&class) } else { Target::Classes(&class, n_classes) };
         let rows = Rows { tiles: &tiles, n_training: rows.len(), weight: weight.as_deref() };
-        self.boosted.folds.push(vec![boost(&rows, target, params, stage, progress)?]);
+        self.boosted.folds.push(vec![boost_once(&rows, target, params, stage, run)?]);
         self.absent.push(absent);
         Ok(())
     }
@@ -78,7 +78,7 @@ pub(super) fn fit_folds(
     folds: &Folds,
     shares: &[f64],
     params: &BoostedParams,
-    progress: &dyn Progress,
+    run: Run<'_>,
     data: &dyn Fn(usize) -> (Vec<u32>, Vec<u32>),
     of: (&[u32], Option<&[f32]>),
 ) -> Result<(Vec<f32>, BoostedPropensity)> {
@@ -92,7 +92,7 @@ pub(super) fn fit_folds(
             n_folds => format!("Boosted propensity, fold {} of {n_folds}", fold + 1),
         };
         let own = Data { x, class: of.0, weight: of.1, rows: &rows, held: &held };
-        models.fit(&own, n_classes, params, &stage, progress)?;
+        models.fit(&own, n_classes, params, &stage, run)?;
         let inside = folds.rows(fold);
         let some = crate::nuisance::rows::SomeRows { x, rows: &inside };
         super::cross_fit::place(

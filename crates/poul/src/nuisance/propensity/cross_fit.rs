@@ -157,8 +157,7 @@ impl Task<'_> {
             _ => self.rows(&held_of, fold),
         };
         let (shares, params) = (&self.classes.shares, &self.params.boosted);
-        let (probabilities, boosted) =
-            fit_folds(self.x, self.folds, shares, params, self.run.progress, &rows, of)?;
+        let (probabilities, boosted) = fit_folds(self.x, self.folds, shares, params, self.run, &rows, of)?;
         Ok(Fitted { probabilities, models: Vec::new(), boosted: Some(boosted), blend: None, choice: None })
     }
 

@@ -206,12 +206,50 @@ fn a_disk_that_takes_nothing_more_costs_the_checkpoint_and_not_the_work() {
 }
 
 #[test]
-fn a_forest_that_is_stopped_gives_the_same_bytes() {
-    let mut bench = Bench::new(json!({ "model": { "trees": 8 } }));
-    bench.learner = "causal-forest";
+fn a_forest_that_is_stopped_goes_on_from_its_trees_to_the_same_bytes() {
+    let settings = json!({ "model": { "trees": 200, "min_arm_rows": 10 } });
+    for (learner, n_nuisances) in [("causal-forest", 2), ("uplift-forest", 0)] {
+        let mut bench = Bench::new(settings.clone());
+        bench.learner = learner;
+        bench.steps_between = 1;
+        let listener = Listener::new(Stop::Never);
+        let whole = bytes_of(&bench.fit(false, &listener).unwrap());
+        let n_steps = listener.n_steps.into_inner();
+        let stored = |what: &str| {
+            let files = std::fs::read_dir(bench.partial()).unwrap().flatten();
+            files.filter(|file| file.file_name().to_string_lossy().contains(what)).count()
+        };
+        // A hundred groups of trees in blocks of 34, the last of which is what is left over.
+        let n_blocks = stored(".trees-");
+        assert_eq!((n_blocks, stored(".out-of-bag")), (3, n_nuisances), "{learner}");
+        poul::Checkpoint::remove(bench.partial()).unwrap();
+        // A kill writes nothing on its way out; who asks to stop is waited for.
+        for (stop, wanted) in [(Stop::Die(n_steps - 40), 1..=3), (Stop::Cancel(n_steps - 40), 2..=3)] {
+            assert!(bench.stopped(false, stop).is_none());
+            assert!(wanted.contains(&stored(".trees-")), "{learner}: {} blocks", stored(".trees-"));
+            assert_eq!(stored(".out-of-bag"), n_nuisances, "{learner}");
+            assert!(bytes_of(&bench.fit(true, &poul::Silent).unwrap()) == whole, "{learner}");
+        }
+    }
+}
+
+#[test]
+fn boosted_trees_are_not_grown_again() {
+    let mut bench = Bench::new(json!({
+        "model": { "members": 1, "hidden": [8], "outcome_model": "boosted" },
+        "training": { "folds": 2, "epochs": 2 },
+    }));
+    bench.steps_between = 1;
     let listener = Listener::new(Stop::Never);
     let whole = bytes_of(&bench.fit(false, &listener).unwrap());
-    let n_steps = listener.n_steps.into_inner();
-    assert!(bench.stopped(false, Stop::Die(n_steps * 2 / 3)).is_none());
-    assert!(bytes_of(&bench.fit(true, &poul::Silent).unwrap()) == whole);
+    // Two folds of m, two of π.
+    assert_eq!(entries(&bench.partial(), ".boosted.part"), 4);
+    let stages = |listener: Listener| {
+        let stages = listener.stages.into_inner().unwrap();
+        stages.into_iter().filter(|(name, _)| name.starts_with("Boosted")).count()
+    };
+    assert_eq!(stages(listener), 4);
+    let again = Listener::new(Stop::Never);
+    assert!(bytes_of(&bench.fit(true, &again).unwrap()) == whole);
+    assert_eq!(stages(again), 0);
 }

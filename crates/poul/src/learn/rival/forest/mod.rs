@@ -15,6 +15,7 @@
 //! | `criterion` | what a tree is grown by |
 //! | `histogram` | the best split of a node |
 //! | `grow` | growing a tree |
+//! | `kept` | trees left in a checkpoint, and gone on from |
 //! | `columns`, `centring` | policies as columns; what is expected of treatment and outcome |
 //! | `fitted`, `stored`, `little_bags` | scoring; storing; standard errors |
 
@@ -27,6 +28,7 @@ mod divergence;
 mod fitted;
 mod grow;
 mod histogram;
+mod kept;
 mod little_bags;
 mod local_moments;
 mod moments;

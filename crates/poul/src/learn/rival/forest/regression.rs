@@ -3,11 +3,13 @@
 use rayon::prelude::*;
 
 use super::bins::Bins;
-use super::grow::{Limits, grow};
+use super::grow::{Limits, Sample, grow};
+use super::kept::Groups;
 use super::moments::{FULL, Labels, Least, Moments};
 use super::sampling::{Sampling, Units};
+use crate::checkpoint::NOT_KEPT;
 use crate::tree::Tree;
-use crate::{Error, Result, Run};
+use crate::{Result, Run};
 
 /// Rows that walk down the trees together.
 const BLOCK_ROWS: usize = 512;
@@ -45,40 +47,68 @@ impl Regression<'_> {
         // Honest leaves matter though predictions are out of bag: where splits chase noise, leaves that share it carry it
         // into residuals, and noise in the expected treatment shrinks effects.
         let sampling = Sampling { fraction: self.fraction, honesty: self.honesty, group_trees: 1 };
+        let groups = Groups::new((self.n_trees, 1), &criterion, (self.bins, self.weight), run);
+        let entry = groups.entry_of("out-of-bag");
+        if let Some(predicted) = self.kept(run, &entry)? {
+            return Ok(predicted);
+        }
         run.progress.start(stage, "trees", Some(self.n_trees as u64));
-        let trees = (0..self.n_trees as u64).into_par_iter().map(|number| {
-            if run.progress.cancelled() {
-                return Err(Error::cancelled());
-            }
-            let seed = run.seed.index(number);
-            let mut sample = self.units.draw(sampling, seed.child("sample"));
-            let sample = sample.swap_remove(0);
-            let mut seen = vec![0_u64; self.bins.n_rows().div_ceil(64)];
-            sample
-                .split
-                .iter()
-                .chain(sample.estimate.iter().flatten())
-                .for_each(|row| seen[*row as usize / 64] |= 1 << (row % 64));
-            let tree = grow(self.bins, &criterion, sample, self.limits, seed.child("splits").rng());
+        let draw =
+            |number: u64| self.units.draw(sampling, run.seed.index(number).child("sample")).swap_remove(0);
+        let fresh = |number: u64| {
+            let sample = draw(number);
+            let seen = self.seen(&sample);
+            let rng = run.seed.index(number).child("splits").rng();
+            let tree = grow(self.bins, &criterion, sample, self.limits, rng);
             run.progress.advance(1);
-            Ok((tree, seen))
-        });
-        let trees = trees.collect::<Result<Vec<_>>>()?;
+            Ok((vec![tree], seen))
+        };
+        let trees = groups.grow(fresh, |number| self.seen(&draw(number)))?;
         run.progress.finish();
         let mut predicted = vec![0.0; self.target.len()];
         let blocks = predicted.par_chunks_mut(BLOCK_ROWS * self.width).enumerate();
         let mean = self.mean();
         blocks.for_each(|(block, out)| self.predict(&trees, &mean, block * BLOCK_ROWS, out));
+        if let Some(checkpoint) = run.checkpoint {
+            // Predictions are much smaller than the trees that they come from.
+            let bytes: Vec<u8> = predicted.iter().flat_map(|value| value.to_le_bytes()).collect();
+            let kept = checkpoint.put(&entry, &bytes).and_then(|()| groups.forget());
+            if let Err(error) = kept {
+                run.progress.warn(&format!("{error}; the work goes on, and {NOT_KEPT}"));
+            }
+        }
         Ok(predicted)
     }
 
-    fn predict(&self, trees: &[(Tree, Vec<u64>)], mean: &[f64], first: usize, out: &mut [f32]) {
+    /// What was predicted before the work was stopped.
+    fn kept(&self, run: Run<'_>, entry: &str) -> Result<Option<Vec<f32>>> {
+        let Some(checkpoint) = run.checkpoint else { return Ok(None) };
+        let Some(bytes) = checkpoint.get(entry)? else { return Ok(None) };
+        let (values, rest) = bytes.as_chunks::<4>();
+        let predicted: Vec<f32> = values.iter().map(|value| f32::from_le_bytes(*value)).collect();
+        let is_whole = rest.is_empty() && predicted.len() == self.target.len();
+        match is_whole && predicted.iter().all(|value| value.is_finite()) {
+            true => Ok(Some(predicted)),
+            false => Err(checkpoint.damaged_entry(entry)),
+        }
+    }
+
+    /// A bit for each row, set where the sample has it.
+    fn seen(&self, sample: &Sample) -> Vec<u64> {
+        let mut seen = vec![0_u64; self.bins.n_rows().div_ceil(64)];
+        let rows = sample.split.iter().chain(sample.estimate.iter().flatten());
+        rows.for_each(|row| seen[*row as usize / 64] |= 1 << (row % 64));
+        seen
+    }
+
+    fn predict(&self, trees: &[(Vec<Tree>, Vec<u64>)], mean: &[f64], first: usize, out: &mut [f32]) {
         let (width, n_rows) = (self.width, out.len() / self.width);
         let rows = self.bins.rows(first..first + n_rows);
         let mut sums = vec![0.0_f64; out.len()];
         let mut counts = vec![0_u32; n_rows];
         let mut leaves = vec![0_u32; n_rows];
-        for (tree, seen) in trees {
+        for (tree, seen) in trees.iter().flat_map(|(trees, seen)| trees.iter().map(move |tree| (tree, seen)))
+        {
             tree.leaves_of(rows, self.bins.n_features(), &mut leaves);
             for (row, leaf) in leaves.iter().enumerate() {
                 let number = first + row;

@@ -1,10 +1,9 @@
 //! The rows that forests are grown on: those that weigh something, by bin and by unit; and growing on them.
 
-use rayon::prelude::*;
-
 use super::bins::Bins;
 use super::criterion::Criterion;
 use super::grow::grow;
+use super::kept::Groups;
 use super::params::TreeParams;
 use super::sampling::Units;
 use crate::effect::ValidTrainingData;
@@ -59,12 +58,11 @@ impl ForestRows {
         stage: &str,
     ) -> Result<Vec<Tree>> {
         let limits = params.limits(self.bins.varying.len());
-        let n_groups = params.n_groups() as u64;
-        run.progress.start(stage, "trees", Some(n_groups * params.group_trees as u64));
+        let (n_groups, group_trees) = (params.n_groups(), params.group_trees);
+        let grown_on = (&self.bins, self.weight.as_deref());
+        let groups = Groups::new((n_groups, group_trees), criterion, grown_on, run);
+        run.progress.start(stage, "trees", Some((n_groups * group_trees) as u64));
         let group = |number: u64| {
-            if run.progress.cancelled() {
-                return Err(Error::cancelled());
-            }
             let seed = run.seed.index(number);
             let samples = self.units.draw(params.sampling(), seed.child("sample"));
             let trees = samples.into_iter().enumerate().map(|(tree, sample)| {
@@ -77,10 +75,10 @@ impl ForestRows {
                 }
                 Ok(tree)
             });
-            trees.collect::<Result<Vec<Tree>>>()
+            Ok((trees.collect::<Result<Vec<Tree>>>()?, ()))
         };
-        let groups = (0..n_groups).into_par_iter().map(group).collect::<Result<Vec<_>>>()?;
+        let grown = groups.grow(group, |_| ())?;
         run.progress.finish();
-        Ok(groups.into_iter().flatten().collect())
+        Ok(grown.into_iter().flat_map(|(trees, ())| trees).collect())
     }
 }
