@@ -28,7 +28,7 @@ POLICIES = ["T1", "T2"]
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=2_000_000)
-    parser.add_argument("--features", type=int, default=50)
+    parser.add_argument("--features", type=int, default=24)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--step", help="what one process does: a name, the folder")

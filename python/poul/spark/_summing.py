@@ -75,7 +75,8 @@ def evaluate(
     model._check_roles(roles, "evaluate")
     set_, _ = model._policies_beside(native, policies, contexts)
     own = roles_of(roles)
-    asked = {"policy": policy, "against": against, "allow_unseen": allow_unseen, "level": level, "draws": 0, "checks": False}
+    asked: dict[str, Any] = {"policy": policy, "against": against, "allow_unseen": allow_unseen, "level": level}
+    asked |= {"draws": 0, "checks": False}
     request = to_json(evaluation_request(own, **asked))
     fitted = [name for name in _named(model.manifest_["roles"]) if name in data.columns]
     chosen(data, [*model.feature_names_in_, *fitted, *_named(own)])

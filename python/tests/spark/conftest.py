@@ -61,6 +61,8 @@ def session(master: str, folder: Path, **settings: str) -> Iterator[Any]:
         "spark.executor.memory": "600m",
         "spark.driver.memory": "1g",
         "spark.sql.shuffle.partitions": "4",
+        # Frames of pandas keep their types: before 4.0 single precision became double otherwise.
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }
     for name, value in {**fixed, **settings}.items():

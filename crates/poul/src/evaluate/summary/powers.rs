@@ -108,10 +108,8 @@ mod tests {
 
     #[test]
     fn products_of_forms_are_those_of_the_rows() {
-        let rows: Vec<[f64; 3]> = (0..50)
-            .map(|i| f64::from(i))
-            .map(|i| [1.0 + i % 3.0, (i * 0.7).sin(), (i * 1.3).cos() - 0.2])
-            .collect();
+        let rows: Vec<[f64; 3]> =
+            (0..50).map(f64::from).map(|i| [1.0 + i % 3.0, (i * 0.7).sin(), (i * 1.3).cos() - 0.2]).collect();
         let (mut fourths, mut squares) = (Fourths::default(), Squares::default());
         for [v, x, y] in &rows {
             fourths.add(*v, *x, *y);
