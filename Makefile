@@ -18,7 +18,7 @@ endif
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-page-and-counts test-packages format lint rust unit docs book metrics instructions browser python python-clients fuzz fuzz-short chaos chaos-short miri asan deny bench bench-scale bench-peers clean
+.PHONY: help test test-page-and-counts test-packages format lint rust unit docs book metrics instructions browser python python-clients spark fuzz fuzz-short chaos chaos-short miri asan deny bench bench-scale bench-peers clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -90,6 +90,12 @@ python-clients: ## the Python package as EconML and DoWhy use it, where Python c
 	@$(PYTHON) python/check.py --venv target/python-clients-venv --clients; \
 	status=$$?; \
 	if [ $$status -eq 77 ]; then echo "SKIPPED: EconML and DoWhy (could not be installed here)"; \
+	else exit $$status; fi
+
+spark: ## the Python package on Spark: a master and two workers on loopback, and Connect, where there is Java and pyspark can be installed
+	@$(PYTHON) python/check.py --venv target/spark-venv --spark; \
+	status=$$?; \
+	if [ $$status -eq 77 ]; then echo "SKIPPED: Spark (Java or its packages are not to be had here)"; \
 	else exit $$status; fi
 
 fuzz: ## attack everything that is read, for so long: MINUTES=60, SEED=3407; inputs that fail go to target/fuzz/crashes

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Builds the wheel and the source distribution, installs the wheel, and runs every check of the Python package.
 
-    python3 python/check.py --venv target/python-venv [--clients]
+    python3 python/check.py --venv target/python-venv [--clients | --spark]
 
 1. The wheel alone, in a fresh environment without any other package, fits and scores.
 2. Types: mypy on the package, and the stubs against the native module.
-3. The tests of python/tests; with --clients those that need EconML and DoWhy instead, which take long to install.
+3. The tests of python/tests; with --clients those that need EconML and DoWhy instead, which take long to install; with --spark those
+   that need Spark, some 450 MB, and Java: on a master with two workers on loopback.
 
 Exit codes: 0 all is well, 1 something is wrong, 77 the packages could not be installed.
 """
@@ -39,28 +40,34 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--venv", type=pathlib.Path, default=ROOT / "target/python-venv")
     parser.add_argument("--clients", action="store_true", help="the tests with EconML and DoWhy")
+    parser.add_argument("--spark", action="store_true", help="the tests on Spark")
     parser.add_argument("--release", action="store_true", help="build optimised")
     arguments = parser.parse_args()
     if sys.version_info < (3, 11):
         print("the package needs Python 3.11 or newer")
         return 77
     folder = arguments.venv.resolve()
-    python = environment(folder, ["maturin>=1.9,<2", *requirements("clients" if arguments.clients else "test")])
+    if arguments.spark and shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        print("there is no Java: Debian and Ubuntu have it as openjdk-17-jre-headless")
+        return 77
+    extra = "clients" if arguments.clients else "spark" if arguments.spark else "test"
+    packages = ["maturin>=1.9,<2", *requirements(extra)]
+    python = environment(folder, [*packages, *(["pyspark[connect]>=4"] if arguments.spark else [])])
     if python is None:
         return 77
     wheel = build(python, arguments.release)
     run(python, "-m", "pip", "install", "-q", "--force-reinstall", "--no-deps", wheel)
     # From a folder that has no package of that name beside it.
     with tempfile.TemporaryDirectory() as elsewhere:
-        if not arguments.clients:
+        if extra == "test":
             alone(python, wheel, elsewhere)
             config = ["--config-file", HERE / "pyproject.toml", "--cache-dir", ROOT / "target/mypy-cache"]
             run(python, "-m", "mypy", *config, "-p", "poul", cwd=elsewhere)
             run(python, "-m", "mypy.stubtest", "--mypy-config-file", HERE / "pyproject.toml", "poul._poul", cwd=elsewhere)
-        tests = HERE / "tests" / "clients" if arguments.clients else HERE / "tests"
-        ignored = [] if arguments.clients else ["--ignore", tests / "clients"]
-        # Two at a time: most tests fit tiny models, which leave one of two cores idle.
-        parallel = ["-n", "2", "--dist", "loadfile"]
+        tests = HERE / "tests" / extra if extra != "test" else HERE / "tests"
+        ignored = [] if extra != "test" else ["--ignore", tests / "clients"]
+        # Two at a time: most tests fit tiny models, which leave one of two cores idle. A cluster is shared.
+        parallel = [] if arguments.spark else ["-n", "2", "--dist", "loadfile"]
         run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *parallel, tests, *ignored, cwd=elsewhere)
     return 0
 

@@ -190,26 +190,26 @@ class Allocating(Fitted):
         model = self._fitted()
         frame, kind = take(users)
         set_, _ = self._policies_beside(model, policies, contexts)
-        request: dict[str, Any] = {
-            "maximize": maximize or "",
-            "budget": dict(budget or {}),
-            "rate": dict(rate or {}),
-            "cap": dict(cap or {}),
-            "floor": dict(floor or {}),
-            "eligible": dict(eligible or {}),
-            "group": group,
-            "at_most_policies": at_most_policies,
-            "risk": risk,
-            "policy": policy_names(policy),
-            "control": None if control is None else policy_name(control),
-            "allow_unseen": allow_unseen,
-            "population": population,
-            "id": [] if id is None else [id] if isinstance(id, str) else list(id),
-            "level": level,
-            "points": points,
-            "force": force,
-            "seed": self.seed,
-        }
+        request = allocation_request(
+            maximize=maximize,
+            budget=budget,
+            rate=rate,
+            cap=cap,
+            floor=floor,
+            eligible=eligible,
+            group=group,
+            at_most_policies=at_most_policies,
+            risk=risk,
+            policy=policy,
+            control=control,
+            allow_unseen=allow_unseen,
+            population=population,
+            id=id,
+            level=level,
+            points=points,
+            force=force,
+            seed=self.seed,
+        )
         found = prices is not None and maximize is None
         if prices is not None and not found:
             raise ArgumentError("`maximize` and `prices` exclude each other", "new prices are in the result: `.prices`")
@@ -220,6 +220,34 @@ class Allocating(Fitted):
         with Listener(self.progress) as listener:
             text, priced, table = model.allocate(frame, to_json(settings), listener, set_, limits, _text_of(prices), path)
         return Allocation(text, priced, path if table is None else give(table, kind), kind)
+
+
+def allocation_request(
+    *,
+    maximize: str | None = None,
+    budget: Mapping[str, float] | None = None,
+    rate: Mapping[str, float] | None = None,
+    cap: Mapping[str, float] | None = None,
+    floor: Mapping[str, float] | None = None,
+    eligible: Mapping[str, str] | None = None,
+    policy: Policy | Sequence[Policy] | None = None,
+    control: Policy | None = None,
+    id: str | Sequence[str] | None = None,
+    **settings: Any,
+) -> dict[str, Any]:
+    """An allocation as the native part is asked for it; ``settings`` have the same names there."""
+    return {
+        "maximize": maximize or "",
+        "budget": dict(budget or {}),
+        "rate": dict(rate or {}),
+        "cap": dict(cap or {}),
+        "floor": dict(floor or {}),
+        "eligible": dict(eligible or {}),
+        "policy": policy_names(policy),
+        "control": None if control is None else policy_name(control),
+        "id": [] if id is None else [id] if isinstance(id, str) else list(id),
+        **settings,
+    }
 
 
 def _text_of(prices: Mapping[str, Any] | str | os.PathLike[str] | None) -> str | None:

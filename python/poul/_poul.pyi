@@ -1,13 +1,16 @@
 """The native part."""
 
+from collections.abc import Iterable
 from os import PathLike
 from typing import Any, Protocol, final
 
 __version__: str
 __all__ = [
+    "CheckedParts",
     "Column",
     "Frame",
     "Model",
+    "Parts",
     "PolicySet",
     "__version__",
     "_budget_path",
@@ -20,6 +23,9 @@ __all__ = [
     "evaluate_columns",
     "fit",
     "learners",
+    "merged_checks",
+    "merged_outlines",
+    "merged_sums",
     "metrics",
     "nearest_name",
     "settings",
@@ -62,6 +68,7 @@ class Frame:
     @property
     def n_bytes(self) -> int: ...
     def __len__(self) -> int: ...
+    def part(self) -> Frame: ...
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
     def column(self, name: str) -> list[str | None] | tuple[str, bytes]: ...
 
@@ -144,6 +151,28 @@ class Model:
         self, request: str, listener: _Listener, users: Frame | None = None
     ) -> tuple[str, PolicySet | None, Frame | None]: ...
 
+@final
+class Parts:
+    def __new__(cls, model: Model, request: str, policies: PolicySet | None = None) -> Parts: ...
+    @staticmethod
+    def columns(
+        model: Model, frame: Frame, request: str, listener: _Listener, policies: PolicySet | None = None
+    ) -> tuple[str, list[str]]: ...
+    def outline(self, frames: Iterable[Frame], listener: _Listener) -> bytes: ...
+    def sums(self, frames: Iterable[Frame], outline: bytes, listener: _Listener) -> bytes: ...
+    def evaluation(self, outline: bytes, sums: bytes) -> str: ...
+
+@final
+class CheckedParts:
+    def __new__(cls, frame: Frame, request: str, listener: _Listener, policies: PolicySet) -> CheckedParts: ...
+    @property
+    def columns(self) -> list[str]: ...
+    def sums(self, frames: Iterable[Frame], listener: _Listener) -> bytes: ...
+    def profile(self, sums: bytes) -> str: ...
+
+def merged_checks(parts: Iterable[bytes]) -> bytes | None: ...
+def merged_outlines(parts: Iterable[bytes]) -> bytes | None: ...
+def merged_sums(parts: Iterable[bytes]) -> bytes | None: ...
 def fit(
     frame: Frame,
     request: str,

@@ -56,6 +56,9 @@ class Profile:
             rows.append({**row, **{f"mean_{outcome}": mean for outcome, mean in means}})
         return rows
 
+    def _size(self) -> str:
+        return f"{self.rows:,} rows, {self._document['encoded_columns']:,} encoded columns"
+
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         rows, control = self.table(), self._document["control"]
         header = [name.replace("_", " ") for name in rows[0]] if rows else ["policy"]
@@ -79,7 +82,7 @@ class Profile:
 
     def __repr__(self) -> str:
         more = len(self._document["arms"]) - _SHOWN
-        lines = [f"{self.rows:,} rows, {self._document['encoded_columns']:,} encoded columns", ""]
+        lines = [self._size(), ""]
         lines += [_text.table(*self._cells()), *([f"and {more:,} more policies"] if more > 0 else [])]
         return "\n".join([*lines, *(["* control"] if self._document["control"] else []), "", *self._facts()])
 

@@ -79,18 +79,18 @@ class Scoring(Fitted):
             return found
         frame, kind = take(data)
         set_, added = self._policies_beside(model, policies, contexts)
-        request = {
-            "policy": policy_names(policy) or added,
-            "against": None if against is None else policy_name(against),
-            "interval": interval,
-            "allow_unseen": allow_unseen,
-            "support": support,
-            "wide": wide,
-            "min_rows": min_rows,
-            "population": population,
-            "id": [id] if isinstance(id, str) else None if id is None else list(id),
-            "threads": self.threads,
-        }
+        request = effect_request(
+            policy=policy_names(policy) or added,
+            against=against,
+            interval=interval,
+            allow_unseen=allow_unseen,
+            support=support,
+            wide=wide,
+            min_rows=min_rows,
+            population=population,
+            id=id,
+            threads=self.threads,
+        )
         out = None if out is None else os.fspath(out)
         with Listener(self.progress) as listener:
             found = model.effect(frame, to_json(request), listener, set_, out)
@@ -209,6 +209,18 @@ class Scoring(Fitted):
                 found[place, slice(None) if rows is None else rows] = np.stack(values, axis=1)
         shaped = found[:, :, 0] if len(outcomes) == 1 else found
         return shaped[0], shaped[1], shaped[2]
+
+
+def effect_request(
+    *, policy: Sequence[str], against: Policy | None, id: str | Sequence[str] | None, **settings: Any
+) -> dict[str, Any]:
+    """Effects as the native part is asked for them; ``settings`` have the same names there."""
+    return {
+        "policy": list(policy),
+        "against": None if against is None else policy_name(against),
+        "id": [id] if isinstance(id, str) else None if id is None else list(id),
+        **settings,
+    }
 
 
 def _is_path(data: Any) -> bool:

@@ -27,7 +27,7 @@ pub(crate) struct EvaluationSettings {
     /// All else, without roles.
     request: EvaluationRequest,
     memory: Option<String>,
-    threads: Option<usize>,
+    pub(crate) threads: Option<usize>,
 }
 
 /// Measures columns of effects that anyone predicted; JSON.
@@ -74,7 +74,7 @@ pub(crate) fn by_model(
 
 impl EvaluationSettings {
     /// The request, its roles laid over others.
-    fn over(&self, roles: &Roles) -> Result<ValidEvaluationRequest> {
+    pub(crate) fn over(&self, roles: &Roles) -> Result<ValidEvaluationRequest> {
         let roles = laid_over(roles, &self.roles)?;
         let budget = budget(self.memory.as_deref())?;
         EvaluationRequest { roles, budget, ..self.request.clone() }.check()

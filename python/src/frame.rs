@@ -64,6 +64,11 @@ impl Frame {
         self.source.n_rows().unwrap_or(0) as usize
     }
 
+    /// The same as a part of a larger table, in which no row need count.
+    fn part(&self) -> Self {
+        Self { source: self.source.clone().part(), batches: self.batches.clone() }
+    }
+
     /// The Arrow C stream interface.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(

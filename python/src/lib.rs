@@ -13,6 +13,7 @@
 //! | `fit`, `model`, `effect` | learning, the model, its effects |
 //! | `allocate` | which policy each user should have |
 //! | `evaluate`, `averages` | measuring effects; average effects as a table |
+//! | `summary` | the same, and checks, of rows that come in parts |
 //! | `design` | the policies to run next |
 //! | `compare`, `tune`, `simulate` | learners side by side, the search for settings, experiments with known truth |
 //! | `allocation_solver` | the solver of allocations on plain numbers, for tests |
@@ -39,6 +40,7 @@ mod policies;
 mod settings;
 mod simulate;
 mod spelling;
+mod summary;
 mod texts;
 mod tune;
 mod work;
@@ -73,6 +75,8 @@ mod _poul {
     use super::settings::{context_weights, learners, nearest_name, settings};
     #[pymodule_export]
     use super::simulate::simulate;
+    #[pymodule_export]
+    use super::summary::{CheckedParts, Parts, merged_checks, merged_outlines, merged_sums};
     #[pymodule_export]
     use super::tune::tune;
     use pyo3::prelude::*;

@@ -72,6 +72,7 @@ mod seed;
 mod spelling;
 mod threads;
 mod tree;
+mod wire;
 
 pub use checkpoint::Checkpoint;
 pub use data::{Roles, Source};

@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-use super::{Leak, Profile, Units};
+use super::{Leak, Profile, SampleRatio, Units};
 use crate::data::{Columns, Design};
 use crate::{counted, plainly, spelled};
 
@@ -76,21 +76,26 @@ impl List {
 
 fn sample_ratio(profile: &Profile, list: &mut List) {
     match &profile.sample_ratio {
-        Some(ratio) if ratio.p_value < SAMPLE_RATIO_LEVEL => list.add(
-            Level::Problem,
-            format!(
-                "sample-ratio mismatch: χ²({}) = {:.1}, p = {:.2e}, most of it from `{}`",
-                ratio.degrees, ratio.statistic, ratio.p_value, ratio.worst_policy
-            ),
-            "rows were lost or added after assignment, or the declared shares are wrong: find out before using effects",
-        ),
-        Some(_) => {}
+        Some(ratio) => list.0.extend(sample_ratio_found(ratio)),
         None => list.add(
             Level::Note,
             "no sample-ratio test: the intended shares are not declared".to_string(),
             "declare them: ‹shares=POLICY=SHARE,…›",
         ),
     }
+}
+
+/// A sample ratio that chance does not explain.
+pub(super) fn sample_ratio_found(ratio: &SampleRatio) -> Option<Finding> {
+    (ratio.p_value < SAMPLE_RATIO_LEVEL).then(|| Finding {
+        level: Level::Problem,
+        what: format!(
+            "sample-ratio mismatch: χ²({}) = {:.1}, p = {:.2e}, most of it from `{}`",
+            ratio.degrees, ratio.statistic, ratio.p_value, ratio.worst_policy
+        ),
+        hint: "rows were lost or added after assignment, or the declared shares are wrong: find out before using effects"
+            .to_owned(),
+    })
 }
 
 fn balance(profile: &Profile, design: Design, list: &mut List) {

@@ -4,11 +4,15 @@
 //! Two passes over the source, in memory that does not grow with it: the first fits the encoder, the second adds up
 //! arms, balance, outcomes and correlations, and keeps a bounded sample for the permutation test.
 
+//!
+//! Of rows that are never in one place `in_parts` tells what sums can: [`CheckSums`].
+
 mod arms;
 mod balance;
 mod coverage;
 mod few_rows;
 mod findings;
+mod in_parts;
 mod leak;
 mod outcome;
 pub(crate) mod screen;
@@ -23,6 +27,7 @@ pub use balance::{Imbalance, PermutationTest};
 pub use coverage::AtomCoverage;
 pub(crate) use few_rows::few_rows;
 pub use findings::{Finding, Level};
+pub use in_parts::{CheckSums, FeatureSummary, SummedProfile};
 pub use leak::Leak;
 pub use outcome::OutcomeSummary;
 

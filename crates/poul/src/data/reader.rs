@@ -33,6 +33,7 @@ pub struct RowReader {
     stratum_labels: Labels,
     outcome_checks: Vec<OutcomeCheck>,
     any_weight: bool,
+    is_part: bool,
     n_read: u64,
     n_kept: u64,
     done: bool,
@@ -101,6 +102,7 @@ impl RowReader {
                 .collect(),
             columns: columns.clone(),
             any_weight: false,
+            is_part: source.is_part(),
             n_read: 0,
             n_kept: 0,
             done: false,
@@ -272,6 +274,9 @@ impl RowReader {
 
     /// What can only be known once all rows were seen.
     fn finish(&mut self) -> Result<()> {
+        if self.is_part {
+            return self.outcome_checks.iter_mut().try_for_each(OutcomeCheck::finish_part);
+        }
         if self.n_kept == 0 {
             return Err(nothing_left(&self.paths, self.columns.population.as_ref(), self.n_read));
         }

@@ -171,6 +171,11 @@ impl OutcomeCheck {
         }
     }
 
+    /// Of a part, in which a gap is a gap even where there is nothing else.
+    pub(crate) fn finish_part(&mut self) -> Result<()> {
+        self.first_gap.take().map_or(Ok(()), Err)
+    }
+
     pub(crate) fn finish(&mut self, paths: &[PathBuf]) -> Result<()> {
         if self.first_gap.take().is_none() {
             return Ok(());

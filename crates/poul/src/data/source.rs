@@ -27,6 +27,8 @@ pub struct Source {
     n_rows: u64,
     /// As it was named; nothing for a table in memory.
     location: Option<Arc<Path>>,
+    /// Whether it is a part of a larger table.
+    is_part: bool,
     /// What the content was when it was first asked for.
     fingerprint: Arc<OnceLock<String>>,
 }
@@ -98,7 +100,25 @@ impl Source {
     fn from_files(files: Vec<SourceFile>) -> Result<Self> {
         let schema = unify(&files)?;
         let n_rows = files.iter().map(|file| file.n_rows).sum();
-        Ok(Self { files: files.into(), schema, n_rows, location: None, fingerprint: Arc::default() })
+        Ok(Self {
+            files: files.into(),
+            schema,
+            n_rows,
+            location: None,
+            is_part: false,
+            fingerprint: Arc::default(),
+        })
+    }
+
+    /// The same as a part of a larger table: that no row of it counts, or none has a weight, is then no mistake.
+    #[must_use]
+    pub fn part(self) -> Self {
+        Self { is_part: true, ..self }
+    }
+
+    /// Whether it is a part of a larger table.
+    pub(crate) fn is_part(&self) -> bool {
+        self.is_part
     }
 
     /// The columns, in the order of the first file.

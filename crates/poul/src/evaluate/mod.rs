@@ -26,6 +26,7 @@
 //! |---|---|
 //! | `metric` | the metrics, and the list of them |
 //! | `average` | average effects by the doubly robust score |
+//! | [`summary`] | an evaluation of rows that are never in one place, from sums that merge |
 //! | [`trust`] | whether effects can be trusted; takes a model |
 //! | [`run`] | a whole evaluation, from tables to an [`Evaluation`]; takes a model |
 //!
@@ -44,6 +45,7 @@ mod metric;
 mod reasons;
 mod result;
 pub mod run;
+pub mod summary;
 pub mod trust;
 mod verdict;
 mod who_gains;

@@ -14,5 +14,6 @@ mod units;
 mod worth;
 
 pub use effects::{Assigned, BY_PREDICTED_EFFECT, average_effects};
+pub(super) use simultaneous::p_value;
 pub(crate) use simultaneous::{max_t_quantile, sidak_quantile};
 pub use worth::{Choice, Estimated, OutcomeWorth, Rule, RuleWorth, WorthParams, worth, worth_band};

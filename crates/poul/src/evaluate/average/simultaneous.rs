@@ -19,7 +19,7 @@ use crate::{Rng, Seed};
 const DRAWS: usize = 10_000;
 
 /// Two-sided p-value of an estimate.
-pub(super) fn p_value(effect: f64, se: f64) -> Option<f64> {
+pub(in crate::evaluate) fn p_value(effect: f64, se: f64) -> Option<f64> {
     (se > 0.0).then(|| upper_tail((effect / se).powi(2), 1))
 }
 

@@ -165,6 +165,23 @@ impl Ranked {
         }
     }
 
+    /// Such a table of rows that were never in one place: pairs of cells, treated and control, with what their rows weigh
+    /// together. Weights are no counts.
+    pub(in crate::evaluate) fn from_cells(score: Vec<f64>, outcome: Vec<f64>, mass: Vec<f64>) -> Self {
+        let nothing = Self {
+            order: Vec::new(),
+            score: Vec::new(),
+            outcome: Vec::new(),
+            flags: Vec::new(),
+            weight: None,
+            cluster: None,
+            n_clusters: 0,
+            whole_weights: false,
+            binary: false,
+        };
+        nothing.of_cells(score, outcome, mass)
+    }
+
     /// A column of the sample in rank order.
     pub(super) fn ranked_column(&self, column: &[f64]) -> Vec<f64> {
         self.order.iter().map(|row| column[*row as usize]).collect()

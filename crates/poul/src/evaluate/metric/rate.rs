@@ -93,7 +93,7 @@ pub(super) fn rate_ranked(
 }
 
 /// AUTOC and QINI of scores in rank order; `None` without rows.
-pub(super) fn rate_sums(rows: Rows<'_>, dr_ranked: &[f64]) -> Option<(f64, f64)> {
+pub(in crate::evaluate) fn rate_sums(rows: Rows<'_>, dr_ranked: &[f64]) -> Option<(f64, f64)> {
     let (mut k, mut sum) = (0.0, 0.0);
     let (mut group_mass, mut group_sum) = (0.0, 0.0);
     let (mut autoc, mut qini) = (0.0, 0.0);

@@ -56,7 +56,7 @@ pub fn constant_effect(residual: &[f64], arm_residual: &[f64], weight: Option<&[
 
 /// Weighted sums from which loss and score of a two-arm comparison follow.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ResidualSums {
+pub(in crate::evaluate) struct ResidualSums {
     mass: f64,
     loss: f64,
     residual_squared: f64,
@@ -82,11 +82,28 @@ impl ResidualSums {
         self.residual_squared += mass * variance;
     }
 
-    pub(super) fn r_loss(&self) -> Option<f64> {
+    /// Adds rows whose sums are known: of weight, squared errors, squared residuals, residual times arm residual, squared arm
+    /// residuals.
+    pub(in crate::evaluate) fn add_sums(
+        &mut self,
+        mass: f64,
+        loss: f64,
+        residual_squared: f64,
+        residual_by_arm: f64,
+        arm_squared: f64,
+    ) {
+        self.mass += mass;
+        self.loss += loss;
+        self.residual_squared += residual_squared;
+        self.residual_by_arm += residual_by_arm;
+        self.arm_squared += arm_squared;
+    }
+
+    pub(in crate::evaluate) fn r_loss(&self) -> Option<f64> {
         (self.mass > 0.0).then(|| self.loss / self.mass)
     }
 
-    pub(super) fn r_score(&self) -> Option<f64> {
+    pub(in crate::evaluate) fn r_score(&self) -> Option<f64> {
         let reference = self.residual_squared - self.constant_effect()? * self.residual_by_arm;
         (reference > 0.0).then(|| 1.0 - self.loss / reference)
     }

@@ -9,9 +9,9 @@ use crate::policy::{Assigner, PolicySet};
 use crate::{Error, Progress, Result, counted};
 
 /// Rows of a policy without which nothing can be measured.
-const FEWEST_ROWS: u64 = 2;
+pub(super) const FEWEST_ROWS: u64 = 2;
 /// The same where arms are thin: a comparison on fewer rows says nothing, and there may be thousands of them.
-const FEWEST_THIN_ROWS: u64 = 10;
+pub(super) const FEWEST_THIN_ROWS: u64 = 10;
 
 /// The policies, ready to be scored.
 pub(super) struct Chosen<'m> {

@@ -12,6 +12,7 @@
 //! | `group_columns` | the columns that averages are grouped by |
 //! | `by_columns` | effects that anyone predicted |
 //! | `by_model` | effects that a model predicts |
+//! | `in_parts` | a model on rows that are never in one place |
 //! | `of_model` | a model measured with all defaults |
 //! | `fitted_roles` | the roles that a model was fitted with, in another table |
 //! | `chosen` | the policies that are compared |
@@ -31,6 +32,7 @@ mod chosen;
 mod effect_columns;
 mod fitted_roles;
 mod group_columns;
+mod in_parts;
 mod measure;
 mod nuisances;
 mod of_model;
@@ -45,5 +47,6 @@ pub use by_columns::evaluate_columns;
 pub use by_model::evaluate_model;
 pub use effect_columns::EffectColumn;
 pub use fitted_roles::fitted_roles;
+pub use in_parts::{InParts, SummedInParts};
 pub use request::{EvaluationRequest, ValidEvaluationRequest};
 pub(crate) use valued::{ValuedRows, ValuedSource};

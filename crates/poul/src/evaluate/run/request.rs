@@ -84,6 +84,13 @@ pub struct ValidEvaluationRequest {
     pub(super) validation: Option<ValidTrustParams>,
 }
 
+impl ValidEvaluationRequest {
+    /// Which column is what.
+    pub fn roles(&self) -> &Roles {
+        &self.request.roles
+    }
+}
+
 impl EvaluationRequest {
     /// Checks what can be known before data are read.
     pub fn check(self) -> Result<ValidEvaluationRequest> {
