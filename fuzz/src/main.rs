@@ -24,7 +24,6 @@ mod execution;
 mod front_door;
 mod mutate;
 mod random;
-mod settings;
 mod targets;
 mod watchdog;
 mod worker;

@@ -10,9 +10,10 @@ use poul_report::number::{count, counted};
 
 use crate::args::{Common, Fit};
 use crate::commands::{about_data, check, typed_words, without_outputs};
+use crate::config::DataSettings;
 use crate::interrupt;
 use crate::progress::Terminal;
-use crate::settings::{self, DataSettings};
+use crate::settings;
 
 pub(crate) fn run(args: &Fit, typed: &[String], common: &Common, terminal: &Terminal) -> Result<()> {
     let saved = args.warm_start.as_ref().map(Model::load).transpose()?;
