@@ -36,11 +36,7 @@ pub(crate) fn run(args: &Fit, typed: &[String], common: &Common, terminal: &Term
         settings::stack(&mut settings, &data.learners).map_err(in_config)?;
     }
     (learner.settle)(&settings.over(&under)).map_err(in_config)?;
-    if poul::is_standard_output(&args.out) {
-        return Err(Error::usage("a model is a file: it cannot be written to standard output")
-            .hint("give it a name: --out model.poul"));
-    }
-    drop(poul::AtomicFile::create(&args.out)?);
+    drop(poul::AtomicFile::create_named(&args.out, "a model")?);
     let folder = Checkpoint::beside(&args.out);
     let _lock = poul::OutputLock::hold(&folder)?;
     let encoder = std::mem::take(&mut data.encoder).check()?;

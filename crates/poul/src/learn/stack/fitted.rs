@@ -124,7 +124,8 @@ pub(super) fn load(manifest: &Value, tensors: &mut Tensors) -> Result<Box<dyn Ef
     for StoredMember { name, model } in members {
         let learner = learner(&name).map_err(|error| error.at("a member of the stack"))?;
         let mut own = tensors.split_off(&prefix(&name));
-        let model = (learner.load)(&model, &mut own).map_err(|error| error.at(format!("member `{name}`")))?;
+        let model =
+            (learner.load)(&model, &mut own).map_err(|error| error.within(format!("member `{name}`")))?;
         if let Some(tensor) = own.names().next() {
             return Err(damaged(format!("tensor `{tensor}` does not belong to the member `{name}`")));
         }

@@ -125,7 +125,7 @@ pub(super) fn read(settings: &Settings) -> Result<Params> {
     for name in &model.of {
         let learner = learner(name).map_err(|error| error.at(place()))?;
         let given = model.learners.get(name).cloned().unwrap_or_default();
-        let settings = (learner.settle)(&given).map_err(|error| error.at(format!("member `{name}`")))?;
+        let settings = (learner.settle)(&given).map_err(|error| error.within(format!("member `{name}`")))?;
         members.push((learner, settings));
     }
     Ok(Params { model, training, members })
