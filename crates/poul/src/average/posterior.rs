@@ -18,6 +18,7 @@ use super::likelihood::{MANY, add_jitter, fit_kernel, median_distance, units};
 use crate::effect::{AverageEstimate, Averages, Tensor, Tensors};
 use crate::policy::PolicySet;
 use crate::stats::{Cholesky, dot};
+use crate::stored::damaged;
 use crate::{Error, Result};
 
 /// Landmarks where there are more policies than [`MANY`], and where there are very many.
@@ -211,8 +212,7 @@ impl Posterior {
             && n == n_trend + manifest.landmarks.len()
             && !manifest.landmarks.is_empty();
         if !is_sound {
-            return Err(Error::input("the averages of the model contradict each other")
-                .hint("the file is damaged: fit again"));
+            return Err(damaged("the averages of the model contradict each other"));
         }
         let noise = tensors.take(&format!("{prefix}.noise"), &[n, n])?;
         let inverse = tensors.take(&format!("{prefix}.inverse"), &[n, n])?;

@@ -50,6 +50,7 @@ pub use trained::Phase;
 
 pub(crate) use policy_shift::PolicyShift;
 pub(crate) use training_rows::TrainingRows;
+pub(crate) use settings::NoSettings;
 pub(crate) use wrong_setting::unknown_setting;
 
 // For front ends, tests and benchmarks: no part of the interface for users.
