@@ -16,6 +16,7 @@ use std::path::Path;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int64Type};
 use arrow_array::{ArrayRef, RecordBatch};
+use benches::Arguments;
 use poul::decide::allocate::{Keep, Options, Path as BudgetPath};
 use poul::decide::users::{Allocation, AllocationInputs, AllocationRequest, Batches, Target, allocate};
 use poul::effect::Settings;
@@ -30,21 +31,9 @@ const COST: &str = "cost";
 type Pair = [f64; 2];
 
 fn main() -> Result<()> {
-    let given: BTreeMap<String, String> = std::env::args()
-        .skip(1)
-        .filter_map(|arg| arg.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned())))
-        .collect();
-    let number =
-        |key: &str, default: f64| given.get(key).and_then(|value| value.parse().ok()).unwrap_or(default);
-    let mut settings = Settings::default();
-    for (key, value) in &given {
-        let value = serde_json::from_str(value).unwrap_or_else(|_| value.clone().into());
-        if let Some(key) = key.strip_prefix("model.") {
-            settings.model.insert(key.to_owned(), value);
-        } else if let Some(key) = key.strip_prefix("training.") {
-            settings.training.insert(key.to_owned(), value);
-        }
-    }
+    let arguments = Arguments::read();
+    let number = |key: &str, default: f64| arguments.number(key, default);
+    let settings = arguments.settings();
     println!(
         "{:>5} {}  {:>8} {:>8} {:>18} {:>5}",
         "seed",
