@@ -8,9 +8,9 @@ use poul::effect::Settings;
 use poul::model::{CheckpointPlan, Learner};
 use poul::policy::PolicySet;
 use poul::{Experiment, Model, Progress, Result, Roles, Silent, Source};
-use serde_json::json;
 
 use crate::corpus;
+use crate::short::Short;
 
 /// What a fit is of.
 pub(crate) struct Fitting<'a> {
@@ -51,48 +51,15 @@ pub(crate) fn policies() -> PolicySet {
     PolicySet::from_toml(corpus::POLICIES, Path::new("policies.toml")).expect("valid policies")
 }
 
-/// A learner's settings as small as it takes them: what is attacked does not depend on how good a fit is.
-pub(crate) fn small(learner: &Learner) -> Settings {
-    let mut settings = (learner.settle)(&Settings::default()).expect("defaults settle");
-    let narrow = json!([4]);
-    let sizes = [
-        ("members", json!(2)),
-        ("trees", json!(4)),
-        ("min_arm_rows", json!(2)),
-        ("hidden", narrow.clone()),
-        ("trunk", narrow.clone()),
-        ("heads", narrow.clone()),
-        ("encoder", narrow.clone()),
-        ("outcome_hidden", narrow),
-    ];
-    for (name, value) in sizes {
-        if settings.model.contains_key(name) {
-            settings.model.insert(name.into(), value);
-        }
-    }
-    if settings.model.contains_key("of") {
-        let members = ["constant", "ridge"];
-        let own =
-            |name: &&str| poul::model::learner(name).map(|learner| ((*name).to_owned(), small(learner)));
-        let own: std::collections::BTreeMap<String, Settings> =
-            members.iter().filter_map(|name| own(name).ok()).collect();
-        settings.model.insert("of".into(), json!(members));
-        settings.model.insert("learners".into(), json!(own));
-    }
-    for (name, value) in [("epochs", 1), ("folds", 2), ("batch_rows", 16)] {
-        // A fixed number of folds stays what it is.
-        if settings.training.get(name).is_some_and(|known| known != 1) {
-            settings.training.insert(name.into(), value.into());
-        }
-    }
-    settings
-}
+/// As small as learners take them: what is attacked does not depend on how good a fit is.
+pub(crate) const SMALL: Short =
+    Short { trees: 4, min_arm_rows: 2, widths: &[4], of: &["constant", "ridge"], epochs: 1, batch_rows: 16 };
 
 /// A small model of every learner, as files.
 pub(crate) fn models() -> Vec<Vec<u8>> {
     let (batch, roles, policies) = (corpus::table(36, 1), roles(), policies());
     let model = |learner: &Learner| {
-        let settings = small(learner);
+        let settings = SMALL.settings(learner);
         let fitting = Fitting {
             batch: &batch,
             roles: &roles,

@@ -11,6 +11,7 @@
 //! | `random` | numbers by seed |
 //! | `corpus` | the valid inputs that mutation starts from, made by code |
 //! | `front_door` | fitting, as the targets do it |
+//! | `short`, `config` | the library's tests' smallest settings; the command line's reading of `poul.toml` |
 //! | `mutate/` | from a valid input to one that is nearly valid |
 //! | `targets/` | what is attacked, a file each |
 
@@ -24,7 +25,8 @@ mod execution;
 mod front_door;
 mod mutate;
 mod random;
-mod settings;
+#[path = "../../crates/poul/tests/all/short.rs"]
+mod short;
 mod targets;
 mod watchdog;
 mod worker;

@@ -18,7 +18,7 @@ from ._frames import Kind, take
 from ._policies import PoliciesLike, Policy
 from ._progress import Listener
 from ._scoring import Scoring
-from ._settings import ROLES, Design, ExposureScale, PoulSettings, check_names, roles_of, table_of, to_json
+from ._settings import ROLES, Design, ExposureScale, PoulSettings, roles_of, table_of, to_json
 
 
 class Learner(Fitting, Allocating, Designing, Scoring):
@@ -102,35 +102,7 @@ class Learner(Fitting, Allocating, Designing, Scoring):
         progress: bool | None = None,
         **settings: Any,
     ) -> None:
-        self.name = name
-        self.outcomes = outcomes
-        self.auxiliary = auxiliary
-        self.control = control
-        self.treatment = treatment
-        self.treatment_columns = treatment_columns
-        self.features = features
-        self.exclude = exclude
-        self.weight = weight
-        self.cluster = cluster
-        self.stratum = stratum
-        self.propensity = propensity
-        self.prediction = prediction
-        self.exposure = exposure
-        self.exposure_scale = exposure_scale
-        self.population = population
-        self.time = time
-        self.id = id
-        self.design = design
-        self.policies = policies
-        self.contexts = contexts
-        self.preset = preset
-        self.data_encoder = data_encoder
-        self.seed = seed
-        self.threads = threads
-        self.memory = memory
-        self.progress = progress
-        check_names(self.name, settings, tuple(self._arguments()), self._label())
-        self._store(**settings)
+        self._take(locals())
 
     def evaluate(
         self,
@@ -325,36 +297,7 @@ class Poul(Learner):
         progress: bool | None = None,
         **settings: Unpack[PoulSettings],
     ) -> None:
-        super().__init__(
-            "poul",
-            outcomes=outcomes,
-            auxiliary=auxiliary,
-            control=control,
-            treatment=treatment,
-            treatment_columns=treatment_columns,
-            features=features,
-            exclude=exclude,
-            weight=weight,
-            cluster=cluster,
-            stratum=stratum,
-            propensity=propensity,
-            prediction=prediction,
-            exposure=exposure,
-            exposure_scale=exposure_scale,
-            population=population,
-            time=time,
-            id=id,
-            design=design,
-            policies=policies,
-            contexts=contexts,
-            preset=preset,
-            data_encoder=data_encoder,
-            seed=seed,
-            threads=threads,
-            memory=memory,
-            progress=progress,
-            **settings,
-        )
+        self._take({"name": "poul", **locals()})
 
 
 def load(path: str | os.PathLike[str]) -> Learner:

@@ -44,6 +44,12 @@ class Parameters:
     memory: str | None
     progress: bool | None
 
+    def _take(self, given: Mapping[str, Any]) -> None:
+        """Keeps the arguments of a constructor by their names, and its settings beside them."""
+        self._store(**{name: value for name, value in given.items() if name not in ("self", "settings")})
+        check_names(self.name, given["settings"], tuple(self._arguments()), self._label())
+        self._store(**given["settings"])
+
     def _store(self, **parameters: Any) -> None:
         for name, value in parameters.items():
             setattr(self, name, value)

@@ -6,9 +6,9 @@
 //! `replications` (10), `learners` (labels of the table joined by commas) and settings such as `training.epochs=100`,
 //! which go to all networks and to `stack`: name those that have them. `first` (1) is the first of the draws.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use benches::Arguments;
 use poul::data::Design;
 use poul::effect::{EffectModel, OutcomeColumn, Settings, TrainingData};
 use poul::model::learner;
@@ -23,21 +23,18 @@ const N_FEATURES: usize = 25;
 const TEST_PARTS: usize = 10;
 
 fn main() -> Result<()> {
-    let given: BTreeMap<String, String> = std::env::args()
-        .skip(1)
-        .filter_map(|arg| arg.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned())))
-        .collect();
+    let arguments = Arguments::read();
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/ihdp");
-    let folder = given.get("data").map_or(beside, PathBuf::from);
-    let n_replications: usize = given.get("replications").and_then(|text| text.parse().ok()).unwrap_or(10);
+    let folder = arguments.get("data").map_or(beside, PathBuf::from);
+    let n_replications: usize = arguments.number("replications", 10);
     let entries: Vec<Entry> = entries()
         .into_iter()
         .filter(|entry| {
-            given.get("learners").is_none_or(|names| names.split(',').any(|name| name == entry.label))
+            arguments.get("learners").is_none_or(|names| names.split(',').any(|name| name == entry.label))
         })
-        .map(|entry| entry.with(&given))
+        .map(|entry| entry.with(&arguments.settings()))
         .collect();
-    let first: usize = given.get("first").and_then(|text| text.parse().ok()).unwrap_or(1);
+    let first: usize = arguments.number("first", 1);
     let replications = (first..first + n_replications)
         .map(|number| Replication::read(&folder.join(format!("ihdp_npci_{number}.csv")), number as u64))
         .collect::<Result<Vec<_>>>()?;
@@ -71,14 +68,9 @@ struct Entry {
 }
 
 impl Entry {
-    fn with(mut self, given: &BTreeMap<String, String>) -> Self {
-        for (key, value) in given.iter().filter(|_| !has_no_epochs(self.learner)) {
-            let value = serde_json::from_str(value).unwrap_or_else(|_| value.clone().into());
-            if let Some(key) = key.strip_prefix("model.") {
-                self.settings.model.insert(key.to_owned(), value);
-            } else if let Some(key) = key.strip_prefix("training.") {
-                self.settings.training.insert(key.to_owned(), value);
-            }
+    fn with(mut self, given: &Settings) -> Self {
+        if !has_no_epochs(self.learner) {
+            self.settings = given.over(&self.settings);
         }
         self
     }

@@ -11,8 +11,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int64Type};
+use benches::{Arguments, outcomes_of_truth, true_effects};
 use poul::data::{Budget, Columns, Dataset, Design, EncoderParams, ExposureRole, Need, Roles, Source};
 use poul::effect::{ExposedRows, Settings, TrainingData};
 use poul::model::learner;
@@ -25,23 +24,12 @@ use poul::{Result, Run, Seed, Silent};
 const TIERS: [&str; 4] = ["frequent", "rare", "unseen", "correlation"];
 
 fn main() -> Result<()> {
-    let given: BTreeMap<String, String> = std::env::args()
-        .skip(1)
-        .filter_map(|arg| arg.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned())))
-        .collect();
-    let text = |key: &str, default: &str| given.get(key).map_or(default, String::as_str).to_owned();
-    let number =
-        |key: &str, default: f64| given.get(key).and_then(|value| value.parse().ok()).unwrap_or(default);
-    let mut settings = Settings::default();
-    for (key, value) in &given {
-        let value = serde_json::from_str(value).unwrap_or_else(|_| value.clone().into());
-        if let Some(key) = key.strip_prefix("model.") {
-            settings.model.insert(key.to_owned(), value);
-        } else if let Some(key) = key.strip_prefix("training.") {
-            settings.training.insert(key.to_owned(), value);
-        }
-    }
-    let by: Vec<String> = given.get("by").map_or(Vec::new(), |by| by.split(',').map(str::to_owned).collect());
+    let arguments = Arguments::read();
+    let text = |key: &str, default: &str| arguments.get(key).unwrap_or(default).to_owned();
+    let number = |key: &str, default: f64| arguments.number(key, default);
+    let settings = arguments.settings();
+    let by: Vec<String> =
+        arguments.get("by").map_or(Vec::new(), |by| by.split(',').map(str::to_owned).collect());
     let test_rows = number("test_rows", 3000.0) as usize;
     let mut errors: BTreeMap<String, Vec<Vec<f64>>> = BTreeMap::new();
     let seeds = text("seeds", "5");
@@ -53,7 +41,7 @@ fn main() -> Result<()> {
         // A scenario of its own making has its own policies.
         let size = |key: &str, default: f64| {
             let is_fixed = ["ride-hailing", "delivery"].contains(&scenario.as_str());
-            let given = !is_fixed || given.contains_key(key);
+            let given = !is_fixed || arguments.get(key).is_some();
             given.then(|| number(key, default))
         };
         let simulation = Simulation {
@@ -69,7 +57,7 @@ fn main() -> Result<()> {
             ..Simulation::default()
         };
         run(&simulation.check()?, &folder, &Silent)?;
-        let budget = given.get("memory").map_or(Ok(Budget::default()), |memory| memory.parse())?;
+        let budget = arguments.get("memory").map_or(Ok(Budget::default()), str::parse)?;
         let world = World::read(&folder, text("design", "randomized").parse()?, test_rows, &budget)?;
         for name in text("learners", "ridge,s-learner,poul-id,poul").split(',') {
             let start = std::time::Instant::now();
@@ -125,11 +113,7 @@ impl World {
         let source = open("train.parquet")?;
         let stratum = source.column_names().contains(&"stratum").then(|| "stratum".to_owned());
         let truth = open("truth.parquet")?;
-        let outcomes: Vec<String> = truth
-            .column_names()
-            .iter()
-            .filter_map(|name| name.strip_prefix("effect_").map(str::to_owned))
-            .collect();
+        let outcomes = outcomes_of_truth(&truth);
         let time = source.column_names().contains(&"month").then(|| "month".to_owned());
         let is_exposed = source.column_names().iter().any(|name| name.starts_with("trips_"));
         let exposure = is_exposed.then(|| ExposureRole::Pattern("trips_*".to_owned()));
@@ -141,21 +125,8 @@ impl World {
         let policy = Assigner::new(&policies, &columns).assign_table(&train)?;
         let mut rows = vec![0; policies.len()];
         policy.iter().for_each(|policy| rows[*policy as usize] += 1);
-        let mut effects = vec![vec![0.0; test_rows * policies.len()]; outcomes.len()];
-        for (effects, outcome) in effects.iter_mut().zip(&outcomes) {
-            let column = format!("effect_{outcome}");
-            for batch in truth.batches(&["row", "policy", &column], 1 << 16)? {
-                let batch = batch?;
-                let (row, name) =
-                    (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_string::<i32>());
-                let effect = batch.column(2).as_primitive::<Float64Type>();
-                for i in 0..batch.num_rows() {
-                    let place = row.value(i) as usize * policies.len() + policies.require(name.value(i))?;
-                    effects[place] = effect.value(i);
-                }
-            }
-        }
-        Ok(Self { train, test, columns, policies, policy, rows, design, outcomes, test_rows, truth: effects })
+        let truth = true_effects(&truth, &outcomes, &policies, test_rows)?;
+        Ok(Self { train, test, columns, policies, policy, rows, design, outcomes, test_rows, truth })
     }
 
     /// Root mean squared error of the effect against control over its standard deviation, by tier or by policy.

@@ -1,9 +1,9 @@
-//! `poul.toml`: reads its tables, and names the line of what is wrong in it.
+//! `poul.toml`: what stands in it, and the line of what is wrong in it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use poul::data::Roles;
+use poul::data::{EncoderParams, Roles};
 use poul::effect::Settings;
 use poul::{Error, Kind, Result};
 use serde::Deserialize;
@@ -12,7 +12,37 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer, ValueDeserializer};
 
-use crate::settings::DataSettings;
+/// What stands in `poul.toml`, with flags laid over it where there are any.
+#[derive(Default)]
+pub(crate) struct DataSettings {
+    pub(crate) roles: Roles,
+    pub(crate) policies: PolicySource,
+    /// Declared assignment shares.
+    pub(crate) shares: BTreeMap<String, f64>,
+    /// Tables of rows without a treatment.
+    pub(crate) baseline_data: Vec<String>,
+    /// π(t | stratum) as it was designed.
+    pub(crate) strata_table: Option<PathBuf>,
+    /// How features are encoded: `[data.encoder]`.
+    pub(crate) encoder: EncoderParams,
+    /// `[model]` and `[training]`.
+    pub(crate) learner: Settings,
+    /// `[learners.NAME.model]` and `[learners.NAME.training]`.
+    pub(crate) learners: BTreeMap<String, Settings>,
+    /// `[compare]`, for that command to judge.
+    pub(crate) compare: Map<String, Value>,
+    /// `[tune]`, for that command to judge.
+    pub(crate) tune: Map<String, Value>,
+}
+
+/// Where the policies are defined, if anywhere.
+#[derive(Default)]
+pub(crate) struct PolicySource {
+    pub(crate) policies: Option<PathBuf>,
+    pub(crate) contexts: Option<PathBuf>,
+    pub(crate) exposure_log: Option<PathBuf>,
+    pub(crate) context_column: Option<String>,
+}
 
 /// Settings beside the roles that `[data]` holds.
 const BESIDE_ROLES: [&str; 8] = [

@@ -1,9 +1,8 @@
 //! Flags and `poul.toml` merged into settings; flags win.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
-use poul::data::{Budget, Design, EncoderParams, ExposureRole, ExposureScale, Roles, Source};
+use poul::data::{Budget, Design, ExposureRole, ExposureScale, Roles, Source};
 use poul::effect::Settings;
 use poul::model::DEFAULT_LEARNER;
 use poul::policy::{ContextWeights, PolicySet, exposure_weights};
@@ -12,39 +11,7 @@ use poul::{Error, Result};
 use serde_json::{Map, Value};
 
 use crate::args::{self, Common, Fit, NuisanceArgs, PolicyArgs, RoleArgs};
-use crate::config;
-
-/// What stands in `poul.toml`, after the flags have had their say.
-#[derive(Default)]
-pub(crate) struct DataSettings {
-    pub(crate) roles: Roles,
-    pub(crate) policies: PolicySource,
-    /// Declared assignment shares.
-    pub(crate) shares: BTreeMap<String, f64>,
-    /// Tables of rows without a treatment.
-    pub(crate) baseline_data: Vec<String>,
-    /// π(t | stratum) as it was designed.
-    pub(crate) strata_table: Option<PathBuf>,
-    /// How features are encoded: `[data.encoder]`.
-    pub(crate) encoder: EncoderParams,
-    /// `[model]` and `[training]`.
-    pub(crate) learner: Settings,
-    /// `[learners.NAME.model]` and `[learners.NAME.training]`.
-    pub(crate) learners: BTreeMap<String, Settings>,
-    /// `[compare]`, for that command to judge.
-    pub(crate) compare: Map<String, Value>,
-    /// `[tune]`, for that command to judge.
-    pub(crate) tune: Map<String, Value>,
-}
-
-/// Where the policies are defined, if anywhere.
-#[derive(Default)]
-pub(crate) struct PolicySource {
-    pub(crate) policies: Option<PathBuf>,
-    pub(crate) contexts: Option<PathBuf>,
-    pub(crate) exposure_log: Option<PathBuf>,
-    pub(crate) context_column: Option<String>,
-}
+use crate::config::{self, DataSettings, PolicySource};
 
 impl DataSettings {
     /// Reads the configuration file, if one is named, and lays the flags over it.

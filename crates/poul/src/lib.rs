@@ -70,6 +70,7 @@ mod progress;
 mod run;
 mod seed;
 mod spelling;
+mod stored;
 mod threads;
 mod tree;
 mod wire;

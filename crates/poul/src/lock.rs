@@ -32,7 +32,7 @@ impl OutputLock {
         // What will be refused as a result gets no lock; a folder beside a result, such as a checkpoint, does.
         let target = match result.is_dir() {
             true => result.to_path_buf(),
-            false => target_of(result)?,
+            false => target_of(result, "give the name of a file")?,
         };
         let mut name = target.into_os_string();
         name.push(".lock");

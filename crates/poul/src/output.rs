@@ -39,19 +39,33 @@ enum Pending {
 impl AtomicFile {
     /// Starts a file that will appear at `path`.
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref().to_path_buf();
-        let pending = match is_standard_output(&path) {
-            true => {
-                tempfile::tempfile().map(Pending::Streamed).map_err(|error| Error::output(&path, error))?
-            }
-            false => {
-                let target = target_of(&path)?;
-                let file =
-                    temporary_beside(&target).map_err(|error| Error::output(&path, strip_path(error)))?;
-                Pending::Named(file, target)
-            }
-        };
-        Ok(Self { path, file: BufWriter::with_capacity(1 << 20, pending) })
+        let path = path.as_ref();
+        if !is_standard_output(path) {
+            return Self::named(path, "give the name of a file, or `-` for standard output");
+        }
+        let pending = tempfile::tempfile().map(Pending::Streamed).map_err(|error| Error::output(path, error));
+        Ok(Self::of(path, pending?))
+    }
+
+    /// As [`create`](Self::create), for what must be a file, such as a model: standard output is refused.
+    pub fn create_named(path: impl AsRef<Path>, what: &str) -> Result<Self> {
+        let path = path.as_ref();
+        if is_standard_output(path) {
+            let error = Error::usage(format!("{what} is a file: it cannot be written to standard output"));
+            return Err(error.hint("give it a name"));
+        }
+        Self::named(path, "give the name of a file")
+    }
+
+    /// `hint`: what to name instead of a device.
+    fn named(path: &Path, hint: &str) -> Result<Self> {
+        let target = target_of(path, hint)?;
+        let file = temporary_beside(&target).map_err(|error| Error::output(path, strip_path(error)))?;
+        Ok(Self::of(path, Pending::Named(file, target)))
+    }
+
+    fn of(path: &Path, pending: Pending) -> Self {
+        Self { path: path.to_path_buf(), file: BufWriter::with_capacity(1 << 20, pending) }
     }
 
     /// Makes the file appear under its name, once its content is on the disk.
@@ -132,8 +146,8 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// The name that the file will take: where links lead, a file or nothing yet.
-pub(crate) fn target_of(path: &Path) -> Result<PathBuf> {
+/// The name that the file will take: where links lead, a file or nothing yet. `no_device` is the hint where it is neither.
+pub(crate) fn target_of(path: &Path, no_device: &str) -> Result<PathBuf> {
     let refused = |kind: io::ErrorKind, what: &str, hint: &str| {
         Err(Error::output(path, io::Error::new(kind, what.to_owned())).hint(hint))
     };
@@ -151,8 +165,8 @@ pub(crate) fn target_of(path: &Path) -> Result<PathBuf> {
                 return refused(io::ErrorKind::IsADirectory, what, "give a file name, not a folder");
             }
             Ok(found) if !found.is_file() || is_of_system => {
-                let hint = "give the name of a file, or `-` for standard output";
-                return refused(io::ErrorKind::InvalidInput, "it is a device or a pipe, not a file", hint);
+                let what = "it is a device or a pipe, not a file";
+                return refused(io::ErrorKind::InvalidInput, what, no_device);
             }
             _ => return Ok(target),
         }
@@ -302,11 +316,21 @@ mod tests {
     #[test]
     fn devices_and_pipes_are_refused() {
         use std::os::unix::fs::FileTypeExt;
+        let error = AtomicFile::create_named(path, "a model").err().unwrap();
+        assert_eq!(error.hint_text(), Some("give the name of a file"));
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("socket");
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         let link = folder.path().join("link");
         std::os::unix::fs::symlink("/dev/null", &link).unwrap();
+        #[test]
+        fn what_must_be_a_file_is_not_streamed() {
+            for path in STANDARD_OUTPUT {
+                let error = AtomicFile::create_named(path, "a model").err().unwrap();
+                assert!(error.to_string().starts_with("a model is a file"), "{error}");
+            }
+        }
+
         for path in [Path::new("/dev/null"), Path::new("/dev/stderr"), &socket, &link] {
             let error = AtomicFile::create(path).err().unwrap();
             assert!(error.to_string().contains("not a file"), "{error}");

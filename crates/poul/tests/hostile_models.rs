@@ -3,17 +3,21 @@
 
 #![allow(clippy::unwrap_used, reason = "what helps a test fails it")]
 
+#[path = "all/short.rs"]
+mod short;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use poul::effect::{EffectModel, Settings, Tensors};
+use poul::effect::{EffectModel, Tensors};
 use poul::model::{CertificateParams, LEARNERS, Learner, learner};
 use poul::net::DenseRows;
 use poul::policy::PolicySet;
 use poul::{Experiment, Model, Roles, Silent, Source};
 use serde_json::{Value, json};
+use short::Short;
 
 struct Watched;
 
@@ -65,41 +69,23 @@ fn fitted(learner: &Learner) -> Model {
         policies.add(name, "up", up, 1.0).add(name, "down", down, 1.0);
     }
     let experiment = Experiment::open(&source, &roles, policies.build().unwrap(), &Silent).unwrap();
-    Model::fit(&experiment).learner(learner.name).settings(&short(learner)).seed(1).run(&Silent).unwrap()
+    Model::fit(&experiment)
+        .learner(learner.name)
+        .settings(&SHORT.settings(learner))
+        .seed(1)
+        .run(&Silent)
+        .unwrap()
 }
 
-fn short(of: &Learner) -> Settings {
-    let mut settings = (of.settle)(&Settings::default()).unwrap();
-    let narrow = json!([6, 4]);
-    let small = [
-        ("members", json!(2)),
-        ("trees", json!(4)),
-        ("min_arm_rows", json!(10)),
-        ("hidden", narrow.clone()),
-        ("trunk", narrow.clone()),
-        ("heads", narrow.clone()),
-        ("encoder", narrow.clone()),
-        ("outcome_hidden", narrow),
-    ];
-    for (name, value) in small {
-        if settings.model.contains_key(name) {
-            settings.model.insert(name.into(), value);
-        }
-    }
-    if settings.model.contains_key("of") {
-        let members = ["constant", "poul"];
-        let own = members.map(|name| (name.to_owned(), short(learner(name).unwrap())));
-        let own: std::collections::BTreeMap<String, Settings> = own.into_iter().collect();
-        settings.model.insert("of".into(), json!(members));
-        settings.model.insert("learners".into(), serde_json::to_value(own).unwrap());
-    }
-    for (name, value) in [("epochs", 1), ("folds", 2)] {
-        if settings.training.contains_key(name) && settings.training[name] != 1 {
-            settings.training.insert(name.into(), value.into());
-        }
-    }
-    settings
-}
+/// As few steps as there can be.
+const SHORT: Short = Short {
+    trees: 4,
+    min_arm_rows: 10,
+    widths: &[6, 4],
+    of: &["constant", "poul"],
+    epochs: 1,
+    batch_rows: 256,
+};
 
 /// Where the numbers of a document are; of a list its first, its second and its last.
 fn numbers(at: &str, value: &Value, found: &mut Vec<(String, Value)>) {

@@ -151,7 +151,8 @@ impl Case {
     }
 
     fn fit(&self, batch: &RecordBatch, policies: &PolicySet) -> poul::Result<Model> {
-        let settings: Settings = poul::model::learner(&self.learner).map(front_door::small)?;
+        let settings: Settings =
+            poul::model::learner(&self.learner).map(|own| front_door::SMALL.settings(own))?;
         let names = |what: &str, n: usize| (0..n).map(|idx| format!("{what}{idx}")).collect::<Vec<String>>();
         let stratum = (self.design == Design::Stratified).then(|| "city".to_owned());
         let roles = Roles {

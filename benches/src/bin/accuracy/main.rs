@@ -19,6 +19,7 @@ mod worlds;
 
 use std::collections::BTreeMap;
 
+use benches::Arguments;
 use poul::effect::{OutcomeColumn, Settings, TrainingData};
 use poul::model::learner;
 use poul::net::DenseRows;
@@ -35,32 +36,21 @@ const NOISE: [f64; 3] = [0.5, 1.0, 3.0];
 const FAR: f64 = 1.05;
 
 fn main() -> Result<()> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let given: BTreeMap<&str, &str> = args.iter().filter_map(|arg| arg.split_once('=')).collect();
-    let number =
-        |key: &str, default: u64| given.get(key).and_then(|value| value.parse().ok()).unwrap_or(default);
-    let mut settings = Settings::default();
-    for (key, value) in &given {
-        let value = serde_json::from_str(value).unwrap_or_else(|_| (*value).into());
-        if let Some(key) = key.strip_prefix("model.") {
-            settings.model.insert(key.to_owned(), value);
-        } else if let Some(key) = key.strip_prefix("training.") {
-            settings.training.insert(key.to_owned(), value);
-        }
-    }
-    match args.first().map(String::as_str) {
+    let arguments = Arguments::read();
+    let number = |key: &str, default: u64| arguments.number(key, default);
+    let settings = arguments.settings();
+    match arguments.word() {
         Some("constant") => {
-            let learners = given.get("learners").copied().unwrap_or("poul,s-learner");
+            let learners = arguments.get("learners").unwrap_or("poul,s-learner");
             against_constant(number("first", 1), number("draws", 60), learners, &settings)
         }
         Some("sharing") => {
-            let kinds = given.get("kinds").copied().unwrap_or("same,apart,none");
+            let kinds = arguments.get("kinds").unwrap_or("same,apart,none");
             sharing(number("first", 1), number("seeds", 5), kinds, &settings)
         }
         Some("real") => {
-            let learners =
-                given.get("learners").copied().unwrap_or("poul,ridge,s-learner,causal-forest,constant");
-            real(given.get("experiments").copied().unwrap_or(""), learners, &settings)
+            let learners = arguments.get("learners").unwrap_or("poul,ridge,s-learner,causal-forest,constant");
+            real(arguments.get("experiments").unwrap_or(""), learners, &settings)
         }
         _ => Err(Error::usage("name a table: constant, sharing, or real")),
     }

@@ -24,11 +24,9 @@ mod counts;
 mod nulls;
 mod table;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int64Type};
+use benches::{Arguments, outcomes_of_truth, true_effects};
 use poul::data::{Budget, Dataset, Design, EncoderParams, Need, Roles, Source};
 use poul::effect::{EffectModel, OutcomeColumn, Settings, TrainingData};
 use poul::evaluate::{Assigned, AverageEffect, Effects, Outcome, Params, Scored, average_effects};
@@ -46,24 +44,22 @@ use self::counts::Counts;
 const PLACEBOS: usize = 4;
 
 fn main() -> Result<()> {
-    let given: BTreeMap<String, usize> = std::env::args()
-        .skip(1)
-        .filter_map(|arg| {
-            arg.split_once('=').and_then(|(key, value)| Some((key.to_owned(), value.parse().ok()?)))
-        })
-        .collect();
-    let number = |key: &str, default: usize| given.get(key).copied().unwrap_or(default);
-    if std::env::args().any(|arg| arg == "averages") {
-        let only = std::env::args().find_map(|arg| arg.strip_prefix("shape=").map(str::to_owned));
-        let shapes = shapes(number("rows", 50_000) as u64, &only.unwrap_or_default());
+    let arguments = Arguments::read();
+    let number = |key: &str, default: usize| arguments.number(key, default);
+    if arguments.word() == Some("averages") {
+        let shapes = shapes(number("rows", 50_000) as u64, arguments.get("shape").unwrap_or_default());
         let seeds = number("first", 1) as u64..=number("last", 3) as u64;
         return averages::table(&shapes, seeds, number("whole", 0) > 0);
     }
-    if std::env::args().any(|arg| arg == "components") {
+    if arguments.word() == Some("components") {
         return components::table(number("first", 1) as u64..=number("last", 4) as u64);
     }
-    if std::env::args().any(|arg| arg == "nulls") {
-        return nulls::run(number("seeds", 10) as u64, number("rows", 8_000), given.get("world").copied());
+    if arguments.word() == Some("nulls") {
+        return nulls::run(
+            number("seeds", 10) as u64,
+            number("rows", 8_000),
+            arguments.get("world").and_then(|world| world.parse().ok()),
+        );
     }
     let folder = std::env::temp_dir().join(format!("poul-coverage-{}", std::process::id()));
     println!("scenario       design         outcome  averages  deciles  band   found  false  bias  spread");
@@ -73,9 +69,9 @@ fn main() -> Result<()> {
         ("stratified", Design::Stratified, Some(8)),
         ("observational", Design::Observational, Some(5)),
     ];
-    let only = std::env::args().find_map(|arg| arg.strip_prefix("only=").map(str::to_owned));
+    let only = arguments.get("only");
     for (scenario, design, policies) in designs {
-        if only.as_deref().is_some_and(|only| only != scenario) {
+        if only.is_some_and(|only| only != scenario) {
             continue;
         }
         let n_experiments = match design {
@@ -152,11 +148,7 @@ impl World {
         let policies = PolicySet::read(&folder.join("policies.toml"), None)?;
         let (source, truth) = (open("train.parquet")?, open("truth.parquet")?);
         let stratum = (design == Design::Stratified).then(|| "stratum".to_owned());
-        let outcomes: Vec<String> = truth
-            .column_names()
-            .iter()
-            .filter_map(|name| name.strip_prefix("effect_").map(str::to_owned))
-            .collect();
+        let outcomes = outcomes_of_truth(&truth);
         let time = source.column_names().contains(&"month").then(|| "month".to_owned());
         let roles = Roles { outcome: outcomes.clone(), stratum, time, design, ..Roles::default() };
         let columns = roles.check(source.schema(), Need::FIT)?;
@@ -165,32 +157,9 @@ impl World {
         let test = Dataset::read(&open("test.parquet")?, &columns, &encoder, &budget, &Silent)?;
         let assign = |data: &Dataset| Assigner::new(&policies, &columns).assign_table(data);
         let (train_policy, test_policy) = (assign(&train)?, assign(&test)?);
-        let mut effects = vec![vec![0.0; test.n_rows() * policies.len()]; outcomes.len()];
-        for (effects, outcome) in effects.iter_mut().zip(&outcomes) {
-            let column = format!("effect_{outcome}");
-            for batch in truth.batches(&["row", "policy", &column], 1 << 16)? {
-                let batch = batch?;
-                let (row, name) =
-                    (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_string::<i32>());
-                let effect = batch.column(2).as_primitive::<Float64Type>();
-                for i in 0..batch.num_rows() {
-                    let place = row.value(i) as usize * policies.len() + policies.require(name.value(i))?;
-                    effects[place] = effect.value(i);
-                }
-            }
-        }
+        let truth = true_effects(&truth, &outcomes, &policies, test.n_rows())?;
         let control = policies.require("control")?;
-        Ok(Self {
-            train,
-            test,
-            policies,
-            control,
-            train_policy,
-            test_policy,
-            design,
-            outcomes,
-            truth: effects,
-        })
+        Ok(Self { train, test, policies, control, train_policy, test_policy, design, outcomes, truth })
     }
 
     /// Policies with rows, control left out.

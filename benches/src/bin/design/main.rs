@@ -15,6 +15,7 @@ mod world;
 
 use std::collections::BTreeMap;
 
+use benches::Arguments;
 use poul::decide::design::{By, DesignParams, design};
 use poul::model::Model;
 use poul::policy::PolicySet;
@@ -29,12 +30,8 @@ const CRITERIA: [(&str, By); 3] =
     [("value", By::Value), ("lower", By::Lower), ("improvement", By::Improvement)];
 
 fn main() -> Result<()> {
-    let given: BTreeMap<String, String> = std::env::args()
-        .skip(1)
-        .filter_map(|arg| arg.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned())))
-        .collect();
-    let number =
-        |key: &str, default: u64| given.get(key).and_then(|value| value.parse().ok()).unwrap_or(default);
+    let arguments = Arguments::read();
+    let number = |key: &str, default: u64| arguments.number(key, default);
     let shape = Shape {
         rows: number("rows", 40_000),
         round_rows: number("round_rows", 10_000),
@@ -42,7 +39,7 @@ fn main() -> Result<()> {
         features: number("features", 20) as usize,
         epochs: number("epochs", 2),
     };
-    let by = given.get("by").map_or("improvement", String::as_str);
+    let by = arguments.get("by").unwrap_or("improvement");
     let by = CRITERIA.iter().find(|(name, _)| *name == by).map_or(By::Improvement, |(_, by)| *by);
     let mut singles: Vec<BTreeMap<&'static str, f64>> = Vec::new();
     let mut regrets: Vec<[f64; 2]> = Vec::new();

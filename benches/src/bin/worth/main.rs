@@ -21,6 +21,7 @@ use std::path::Path;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int64Type};
 use arrow_array::{ArrayRef, RecordBatch};
+use benches::Arguments;
 use poul::decide::allocate::{Keep, Options, Path as BudgetPath};
 use poul::decide::users::{Allocation, AllocationInputs, AllocationRequest, Batches, Target, allocate};
 use poul::effect::Settings;
@@ -35,21 +36,9 @@ const COST: &str = "cost";
 type Pair = [f64; 2];
 
 fn main() -> Result<()> {
-    let given: BTreeMap<String, String> = std::env::args()
-        .skip(1)
-        .filter_map(|arg| arg.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned())))
-        .collect();
-    let number =
-        |key: &str, default: f64| given.get(key).and_then(|value| value.parse().ok()).unwrap_or(default);
-    let mut settings = Settings::default();
-    for (key, value) in &given {
-        let value = serde_json::from_str(value).unwrap_or_else(|_| value.clone().into());
-        if let Some(key) = key.strip_prefix("model.") {
-            settings.model.insert(key.to_owned(), value);
-        } else if let Some(key) = key.strip_prefix("training.") {
-            settings.training.insert(key.to_owned(), value);
-        }
-    }
+    let arguments = Arguments::read();
+    let number = |key: &str, default: f64| arguments.number(key, default);
+    let settings = arguments.settings();
     let simulation = |seed: u64| Simulation {
         scenario: "ride-hailing".to_owned(),
         rows: number("rows", 50_000.0) as u64,
@@ -61,7 +50,7 @@ fn main() -> Result<()> {
     };
     let folder = std::env::temp_dir().join(format!("poul-worth-{}", std::process::id()));
     let (first, last) = (number("first", 1.0) as u64, number("last", 5.0) as u64);
-    if given.contains_key("limit") {
+    if arguments.get("limit").is_some() {
         return limits((first..=last).map(|seed| (seed, simulation(seed))), &folder);
     }
     println!(
@@ -77,7 +66,7 @@ fn main() -> Result<()> {
     let mut held = 0;
     for seed in first..=last {
         run(&simulation(seed).check()?, &folder, &Silent)?;
-        let learner = given.get("learner").map_or("poul", String::as_str);
+        let learner = arguments.get("learner").unwrap_or("poul");
         let found = world(&folder, (learner, &settings), number("level", 0.9));
         // A folder for temporary files is cleaned up by others, if need be.
         let _ = std::fs::remove_dir_all(&folder);

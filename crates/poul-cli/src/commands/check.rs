@@ -6,8 +6,8 @@ use poul_report::number::{count, counted, percent, significant};
 
 use crate::args::{Check, Common};
 use crate::commands::JsonTarget;
+use crate::config::DataSettings;
 use crate::progress::Terminal;
-use crate::settings::DataSettings;
 use crate::spelling::flag;
 use crate::table::{Table, shortened, shortened_beside};
 

@@ -19,9 +19,10 @@ use serde_json::Value;
 use self::settings::CompareSettings;
 use crate::args::{Common, Compare};
 use crate::commands::{JsonTarget, check, typed_words, without_outputs};
+use crate::config::DataSettings;
 use crate::interrupt;
 use crate::progress::Terminal;
-use crate::settings::{DataSettings, budget, of_learner};
+use crate::settings::{budget, of_learner};
 
 pub(crate) fn run(args: &Compare, typed: &[String], common: &Common, terminal: &Terminal) -> Result<()> {
     let mut data = DataSettings::load(&args.roles, &args.policy_files)?;

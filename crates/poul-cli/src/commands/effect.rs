@@ -10,8 +10,8 @@ use poul_report::number::{count, optional, percent};
 
 use crate::args::{Effect, PolicyArgs};
 use crate::commands::print;
+use crate::config::PolicySource;
 use crate::progress::Terminal;
-use crate::settings::PolicySource;
 use crate::table::Table;
 
 pub(crate) fn run(args: &Effect, terminal: &Terminal) -> Result<()> {

@@ -20,8 +20,9 @@ use self::specs::{cost_pair, effect_columns};
 use self::summary::summary;
 use crate::args::{Common, Evaluate, PolicyArgs};
 use crate::commands::{JsonTarget, effect, without_outputs};
+use crate::config::DataSettings;
 use crate::progress::Terminal;
-use crate::settings::{DataSettings, budget};
+use crate::settings::budget;
 
 pub(crate) fn run(args: &Evaluate, typed: &[String], common: &Common, terminal: &Terminal) -> Result<()> {
     if let Some(allocation) = &args.allocation {

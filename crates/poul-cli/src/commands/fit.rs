@@ -10,9 +10,10 @@ use poul_report::number::{count, counted};
 
 use crate::args::{Common, Fit};
 use crate::commands::{about_data, check, typed_words, without_outputs};
+use crate::config::DataSettings;
 use crate::interrupt;
 use crate::progress::Terminal;
-use crate::settings::{self, DataSettings};
+use crate::settings;
 
 pub(crate) fn run(args: &Fit, typed: &[String], common: &Common, terminal: &Terminal) -> Result<()> {
     let saved = args.warm_start.as_ref().map(Model::load).transpose()?;
@@ -35,11 +36,7 @@ pub(crate) fn run(args: &Fit, typed: &[String], common: &Common, terminal: &Term
         settings::stack(&mut settings, &data.learners).map_err(in_config)?;
     }
     (learner.settle)(&settings.over(&under)).map_err(in_config)?;
-    if poul::is_standard_output(&args.out) {
-        return Err(Error::usage("a model is a file: it cannot be written to standard output")
-            .hint("give it a name: --out model.poul"));
-    }
-    drop(poul::AtomicFile::create(&args.out)?);
+    drop(poul::AtomicFile::create_named(&args.out, "a model")?);
     let folder = Checkpoint::beside(&args.out);
     let _lock = poul::OutputLock::hold(&folder)?;
     let encoder = std::mem::take(&mut data.encoder).check()?;

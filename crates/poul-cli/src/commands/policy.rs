@@ -13,8 +13,8 @@ use serde_json::json;
 
 use crate::args::{Policy, PolicyFile, PolicyNearest, PolicyPair, PolicyShow};
 use crate::commands::{print, print_json};
+use crate::config::PolicySource;
 use crate::progress::Terminal;
-use crate::settings::PolicySource;
 use crate::table::Table;
 
 pub(crate) fn run(command: &Policy, terminal: &Terminal) -> Result<()> {

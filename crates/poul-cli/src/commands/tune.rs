@@ -11,9 +11,10 @@ use poul_report::number::{count, percent};
 
 use crate::args::{Common, ResourceKind, SearchKind, Tune};
 use crate::commands::{JsonTarget, check, compare};
+use crate::config::DataSettings;
 use crate::interrupt;
 use crate::progress::Terminal;
-use crate::settings::{DataSettings, budget, file_learner, of_learner};
+use crate::settings::{budget, file_learner, of_learner};
 use crate::table::Table;
 
 pub(crate) fn run(args: &Tune, common: &Common, terminal: &Terminal) -> Result<()> {

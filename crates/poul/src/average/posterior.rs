@@ -18,11 +18,11 @@ use super::likelihood::{MANY, add_jitter, fit_kernel, median_distance, units};
 use crate::effect::{AverageEstimate, Averages, Tensor, Tensors};
 use crate::policy::PolicySet;
 use crate::stats::{Cholesky, dot};
+use crate::stored::damaged;
 use crate::{Error, Result};
 
-/// Landmarks where there are more policies than [`MANY`], and where there are very many.
-const LANDMARKS: usize = 256;
-const FEW_LANDMARKS: usize = 128;
+/// Landmarks where there are more policies than [`MANY`]; half as many where there are very many.
+pub(super) const LANDMARKS: usize = 256;
 const VERY_MANY: usize = 4096;
 
 /// What is known of the averages of one outcome, in standard units.
@@ -65,6 +65,17 @@ impl Posterior {
         policies: &PolicySet,
         control: Option<usize>,
     ) -> Option<Self> {
+        Self::fit_by(rows, outcome, policies, control, LANDMARKS)
+    }
+
+    /// As [`fit`](Self::fit), by so many landmarks where there are many policies.
+    pub(super) fn fit_by(
+        rows: &ResidualRows<'_>,
+        outcome: usize,
+        policies: &PolicySet,
+        control: Option<usize>,
+        most_landmarks: usize,
+    ) -> Option<Self> {
         let scales = attribute_scales(policies);
         let policies = &Described::new(policies, &scales);
         let arms = rows.arms(outcome);
@@ -75,7 +86,7 @@ impl Posterior {
         let dose = control.map(|control| doses(policies, &arms.policy, control));
         let dose = dose.filter(|dose| has_spread(dose));
         let trend: Vec<Vec<f64>> = std::iter::once(vec![1.0; n_arms]).chain(dose.clone()).collect();
-        let chosen = choose_landmarks(policies, &arms);
+        let chosen = choose_landmarks(policies, &arms, most_landmarks);
         let kernel = fit_kernel(policies, &arms, &trend, &chosen);
         let axes = Axes::new(policies, &chosen, kernel)?;
         let basis = axes.basis(policies, &arms.policy, &trend);
@@ -211,8 +222,7 @@ impl Posterior {
             && n == n_trend + manifest.landmarks.len()
             && !manifest.landmarks.is_empty();
         if !is_sound {
-            return Err(Error::input("the averages of the model contradict each other")
-                .hint("the file is damaged: fit again"));
+            return Err(damaged("the averages of the model contradict each other"));
         }
         let noise = tensors.take(&format!("{prefix}.noise"), &[n, n])?;
         let inverse = tensors.take(&format!("{prefix}.inverse"), &[n, n])?;
@@ -329,11 +339,11 @@ fn has_spread(values: &[f64]) -> bool {
     most - least > 1e-6
 }
 
-fn choose_landmarks(policies: &Described<'_>, arms: &Arms) -> Vec<usize> {
+fn choose_landmarks(policies: &Described<'_>, arms: &Arms, most: usize) -> Vec<usize> {
     let most = match arms.policy.len() {
         n if n <= MANY => n,
-        n if n <= VERY_MANY => LANDMARKS,
-        _ => FEW_LANDMARKS,
+        n if n <= VERY_MANY => most,
+        _ => most / 2,
     };
     // A kernel in which every part counts alike.
     let step = arms.policy.len().div_ceil(LANDMARKS).max(1);

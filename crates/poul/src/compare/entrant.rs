@@ -77,8 +77,8 @@ impl Schedule {
 impl Entrant {
     /// A learner under settings, which are completed and checked.
     pub fn new(learner: &'static Learner, settings: &Settings) -> Result<Self> {
-        let settings =
-            (learner.settle)(settings).map_err(|error| error.at(format!("learner `{}`", learner.name)))?;
+        let settings = (learner.settle)(settings)
+            .map_err(|error| error.within(format!("learner `{}`", learner.name)))?;
         Ok(Self { label: learner.name.to_owned(), learner, settings, schedule: None })
     }
 

@@ -70,7 +70,7 @@ impl Split {
                 Some(population) => format!("({population}) and {part}"),
                 None => part,
             };
-            Filter::parse(&text, schema).map_err(|error| error.at("‹test_from›"))
+            Filter::parse(&text, schema).map_err(|error| error.within("‹test_from›"))
         };
         Ok(Self::Filters { train: filter("<")?, test: filter(">=")? })
     }

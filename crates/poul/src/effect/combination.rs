@@ -8,29 +8,30 @@ use crate::{Error, Result};
 /// `\\` stand for a quotation mark and a backslash.
 pub fn combination(text: &str) -> Result<Vec<(String, String)>> {
     let wrong = |what: String| {
-        let error = Error::usage(what).at(format!("combination `{text}`"));
+        let error = Error::usage(format!("the combination `{text}` {what}"));
         error.hint("write every treatment column and its value: 'Education=college, Gender=female'")
     };
     let mut pairs: Vec<(String, String)> = Vec::new();
     let mut rest = text;
     loop {
         let (context, after) =
-            piece(rest, &['=', ',']).ok_or_else(|| wrong("a quotation mark is open".into()))?;
+            piece(rest, &['=', ',']).ok_or_else(|| wrong("has an open quotation mark".into()))?;
         let Some(after) = after.strip_prefix('=') else {
-            return Err(wrong(format!("`{context}` has no value")));
+            return Err(wrong(format!("has no value for `{context}`")));
         };
-        let (value, after) = piece(after, &[',']).ok_or_else(|| wrong("a quotation mark is open".into()))?;
+        let (value, after) =
+            piece(after, &[',']).ok_or_else(|| wrong("has an open quotation mark".into()))?;
         if context.is_empty() || value.is_empty() {
-            return Err(wrong("a name is empty".into()));
+            return Err(wrong("has an empty name".into()));
         }
         if pairs.iter().any(|(known, _)| *known == context) {
-            return Err(wrong(format!("`{context}` is given twice")));
+            return Err(wrong(format!("has two values for `{context}`")));
         }
         pairs.push((context, value));
         match after.strip_prefix(',') {
             Some(after) => rest = after,
             None if after.is_empty() => return Ok(pairs),
-            None => return Err(wrong(format!("a comma is missing before `{after}`"))),
+            None => return Err(wrong(format!("lacks a comma before `{after}`"))),
         }
     }
 }
@@ -82,11 +83,11 @@ mod tests {
         let expected = r#"[("Gender", "female"), ("Education", "high school")]"#;
         assert_eq!(read("Gender = female,Education=high school ").unwrap(), expected);
         let message = |text: &str| read(text).unwrap_err().to_string();
-        assert_eq!(message("T2"), "combination `T2`: `T2` has no value");
-        assert_eq!(message("a=1,b"), "combination `a=1,b`: `b` has no value");
-        assert_eq!(message("a=1,a=2"), "combination `a=1,a=2`: `a` is given twice");
-        assert_eq!(message("a="), "combination `a=`: a name is empty");
-        assert_eq!(message("a=\"1"), "combination `a=\"1`: a quotation mark is open");
-        assert_eq!(message("a=\"1\" b"), "combination `a=\"1\" b`: a comma is missing before `b`");
+        assert_eq!(message("T2"), "the combination `T2` has no value for `T2`");
+        assert_eq!(message("a=1,b"), "the combination `a=1,b` has no value for `b`");
+        assert_eq!(message("a=1,a=2"), "the combination `a=1,a=2` has two values for `a`");
+        assert_eq!(message("a="), "the combination `a=` has an empty name");
+        assert_eq!(message("a=\"1"), "the combination `a=\"1` has an open quotation mark");
+        assert_eq!(message("a=\"1\" b"), "the combination `a=\"1\" b` lacks a comma before `b`");
     }
 }

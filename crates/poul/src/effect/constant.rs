@@ -11,23 +11,15 @@ use super::{EffectModel, Scorer, Scores, Settings, Tensor, Tensors, Trained, Val
 use crate::data::Design;
 use crate::net::RowSource;
 use crate::policy::PolicySet;
+use crate::stored::{damaged, read_stored, store};
 use crate::{Error, Result, Run};
 
 /// The learner's name.
 pub const NAME: &str = "constant";
 
-/// There is nothing to set.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct NoSettings {}
-
 /// Checks that nothing is set.
 pub fn settle(settings: &Settings) -> Result<Settings> {
-    if let Some(preset) = &settings.preset {
-        return Err(Error::usage(format!("the learner `{NAME}` has no preset `{preset}`")));
-    }
-    let (model, training): (NoSettings, NoSettings) = settings.read()?;
-    Settings::of(None, &model, &training)
+    settings.require_none(NAME)
 }
 
 /// Takes the mean of each arm.
@@ -119,12 +111,9 @@ struct Stored {
 
 /// Reads the model back.
 pub fn load(manifest: &serde_json::Value, tensors: &mut Tensors) -> Result<Box<dyn EffectModel>> {
-    let stored = Stored::deserialize(manifest).map_err(|error| {
-        Error::input(format!("the manifest of the learner `{NAME}` is damaged: {error}")).hint("fit again")
-    })?;
-    let Stored { outcomes, policies, n_features } = stored;
+    let Stored { outcomes, policies, n_features } = read_stored(manifest)?;
     if policies.is_empty() || !policies.is_sorted() {
-        return Err(Error::input("the stored policies are not sorted").hint("fit again"));
+        return Err(damaged("the stored policies are not sorted"));
     }
     let shape = [outcomes.len(), policies.len()];
     let mean = tensors.take("mean", &shape)?;
@@ -165,12 +154,11 @@ impl EffectModel for Constant {
     }
 
     fn manifest(&self) -> Result<serde_json::Value> {
-        let stored = Stored {
+        store(&Stored {
             outcomes: self.outcomes.clone(),
             policies: self.policies.clone(),
             n_features: self.n_features,
-        };
-        serde_json::to_value(stored).map_err(|error| Error::other(format!("cannot store the model: {error}")))
+        })
     }
 
     fn tensors(&self) -> Vec<Tensor<'_>> {

@@ -49,6 +49,7 @@ pub use table::EffectTable;
 pub use trained::Phase;
 
 pub(crate) use policy_shift::PolicyShift;
+pub(crate) use settings::NoSettings;
 pub(crate) use training_rows::TrainingRows;
 pub(crate) use wrong_setting::unknown_setting;
 

@@ -42,9 +42,9 @@ impl Question {
             let missing =
                 policies.contexts().iter().find(|context| pairs.iter().all(|(own, _)| own != *context));
             if let Some(missing) = missing {
-                let error = Error::usage(format!("has no value for `{missing}`"));
+                let what = format!("the combination `{name}` has no value for `{missing}`");
                 let columns = policies.contexts().join("=…, ");
-                return Err(error.at(format!("combination `{name}`")).hint(format!("write '{columns}=…'")));
+                return Err(Error::usage(what).hint(format!("write '{columns}=…'")));
             }
             let canonical = combination_name(pairs.iter().map(|(c, value)| (c.as_str(), value.as_str())));
             if policies.index(&canonical).is_none() {
@@ -127,9 +127,12 @@ mod tests {
         };
         let control = "Gender=m, Job=cook";
         assert_eq!(message(&["T9"], control, false), "unknown policy `T9`");
-        assert_eq!(message(&["T9"], control, true), "combination `T9`: `T9` has no value");
+        assert_eq!(message(&["T9"], control, true), "the combination `T9` has no value for `T9`");
         assert_eq!(message(&["Gender=f, Job=cook, Age=3"], control, true), "unknown context `Age`");
-        assert_eq!(message(&["Gender=f"], control, true), "combination `Gender=f`: has no value for `Job`");
+        assert_eq!(
+            message(&["Gender=f"], control, true),
+            "the combination `Gender=f` has no value for `Job`"
+        );
         assert!(message(&["Job=cook, Gender=m"], control, true).contains("compared with itself"));
         assert!(Question::default().ask(&factorial(), true).unwrap_err().hint_text().is_some());
     }

@@ -20,6 +20,11 @@ pub struct Settings {
     pub training: Map<String, Value>,
 }
 
+/// A table in which there is nothing to set.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct NoSettings {}
+
 impl Settings {
     /// The two tables as the types of a learner.
     ///
@@ -49,6 +54,21 @@ impl Settings {
             preset: self.preset.clone().or_else(|| under.preset.clone()),
             model: merged(&self.model, &under.model),
             training: merged(&self.training, &under.training),
+        }
+    }
+
+    /// Completes the settings of a learner that has none.
+    pub(crate) fn require_none(&self, learner: &str) -> Result<Self> {
+        self.require_no_preset(learner)?;
+        let (model, training): (NoSettings, NoSettings) = self.read()?;
+        Self::of(None, &model, &training)
+    }
+
+    /// Refuses a preset, for learners that have none.
+    pub(crate) fn require_no_preset(&self, learner: &str) -> Result<()> {
+        match &self.preset {
+            Some(preset) => Err(Error::usage(format!("the learner `{learner}` has no preset `{preset}`"))),
+            None => Ok(()),
         }
     }
 

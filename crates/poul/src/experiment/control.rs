@@ -14,7 +14,7 @@ pub(super) fn find(named: Option<&str>, policies: &PolicySet, factorial: bool) -
         let (policies, control) = combination(name, policies)?;
         return Ok(Some(policies.name(control).to_owned()));
     }
-    policies.require(name).map_err(|error| error.at("‹control›"))?;
+    policies.require(name).map_err(|error| error.within("‹control›"))?;
     Ok(Some(name.to_owned()))
 }
 
@@ -31,11 +31,11 @@ pub(super) fn among(
     if factorial && policies.index(name).is_none() {
         return combination(name, policies);
     }
-    Ok((policies.clone(), policies.require(name).map_err(|error| error.at("‹control›"))?))
+    Ok((policies.clone(), policies.require(name).map_err(|error| error.within("‹control›"))?))
 }
 
 fn combination(name: &str, policies: &PolicySet) -> Result<(PolicySet, usize)> {
     let question = Question { policies: Vec::new(), against: Some(name.to_owned()) };
-    let asked = question.ask(policies, true).map_err(|error| error.at("‹control›"))?;
+    let asked = question.ask(policies, true).map_err(|error| error.within("‹control›"))?;
     Ok((asked.policies, asked.against))
 }

@@ -140,7 +140,7 @@ impl Experiment {
     /// The control among the policies.
     pub(crate) fn control_index(&self) -> Result<Option<usize>> {
         let index = self.control.as_deref().map(|name| self.policies.require(name)).transpose();
-        index.map_err(|error| error.at("‹control›"))
+        index.map_err(|error| error.within("‹control›"))
     }
 
     /// The control, and policies among which it is: it may be a combination that no row has.

@@ -24,11 +24,7 @@ const BLOCK_VALUES: usize = 1 << 16;
 /// Writes a model file.
 pub(super) fn write(path: &Path, manifest: &Manifest, tensors: &[Tensor<'_>]) -> Result<()> {
     let header = header(manifest, tensors).map_err(|error| error.file(path))?;
-    if crate::output::is_standard_output(path) {
-        let error = Error::usage("a model is a file: it cannot be written to standard output").file(path);
-        return Err(error.hint("give it a name, such as model.poul"));
-    }
-    let mut file = AtomicFile::create(path)?;
+    let mut file = AtomicFile::create_named(path, "a model")?;
     write_all(&mut file, &header, tensors).map_err(|error| Error::output(path, error))?;
     file.commit()
 }

@@ -46,6 +46,7 @@ use crate::policy::PolicySet;
 use crate::{Error, Progress, Result};
 
 /// A fitted model.
+use crate::stored::{contradiction, damaged};
 pub struct Model {
     manifest: Manifest,
     effects: Box<dyn EffectModel>,
@@ -60,7 +61,7 @@ impl Model {
             || manifest.policy_rows.len() != manifest.policies.len()
             || manifest.exposure.as_ref().is_some_and(|own| !own.is_consistent(&manifest.policies))
         {
-            return Err(Error::input("the parts of the model contradict each other").hint("fit it again"));
+            return Err(contradiction());
         }
         Ok(Self { manifest, effects })
     }
@@ -92,9 +93,7 @@ impl Model {
         let effects = (learner.load)(&manifest.model, &mut tensors)?;
         manifest::require_held(&manifest.model, &effects.manifest()?)?;
         if let Some(name) = tensors.names().next() {
-            return Err(Error::input("does not belong to the model")
-                .at(format!("tensor `{name}`"))
-                .hint("the file is damaged: fit again"));
+            return Err(damaged("does not belong to the model").at(format!("tensor `{name}`")));
         }
         Self::new(manifest, effects)
     }

@@ -9,7 +9,8 @@ use super::predict::predict;
 use super::schedule::Schedule;
 use super::tensor::{Tensor, Tensors};
 use super::trainer::{Trainer, TrainerParams};
-use crate::{Error, Kind, Result, Run};
+use crate::stored::damaged;
+use crate::{Kind, Result, Run};
 
 /// The members' weights.
 #[derive(Clone, Debug)]
@@ -117,11 +118,6 @@ impl Ensemble {
             false => Ok(Self { layout, weights }),
         }
     }
-}
-
-/// A stored model that cannot be put together.
-pub(crate) fn damaged(what: String) -> Error {
-    Error::input(what).hint("the model is damaged or was changed by hand: fit it again")
 }
 
 /// The mean output of members with these weights for every row.

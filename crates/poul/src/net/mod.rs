@@ -67,7 +67,7 @@ mod window;
 mod workspace;
 
 pub use batch::{Batch, DenseRows, Network, RowSource};
-pub(crate) use ensemble::{Ensemble, Fit, Fitted, damaged, mean_outputs};
+pub(crate) use ensemble::{Ensemble, Fit, Fitted, mean_outputs};
 pub use epochs::{Epoch, Trained, train};
 pub use kernel::elementwise::Activation;
 pub use layout::{Dense, Group, Init, LayerNorm, Layout, LayoutBuilder, Segment, Weight};

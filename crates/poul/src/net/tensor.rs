@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::layout::Layout;
-use crate::{Error, Result};
+use crate::Result;
+use crate::stored::damaged;
 
 /// Numbers under a name, in a shape.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,8 +37,7 @@ impl Tensors {
 
     /// Takes a tensor out, which must be there, have this shape and hold finite numbers only.
     pub fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
-        let place = || format!("tensor `{name}`");
-        let damaged = |what: String| Error::input(what).at(place()).hint("the file is damaged: fit again");
+        let damaged = |what: String| damaged(what).at(format!("tensor `{name}`"));
         let (found, values) = self.0.remove(name).ok_or_else(|| damaged("is missing".to_owned()))?;
         let n_values = shape.iter().try_fold(1_usize, |n, length| n.checked_mul(*length));
         if found != shape || n_values != Some(values.len()) {

@@ -94,7 +94,7 @@ pub fn tune(request: &TuneRequest<'_>, progress: &dyn Progress) -> Result<Tuning
     let mut trials = Vec::with_capacity(points.len());
     let mut settings = Vec::with_capacity(points.len());
     for (index, point) in points.into_iter().enumerate() {
-        let settled = settle(request, &point).map_err(|error| error.at(shown(&point)))?;
+        let settled = settle(request, &point).map_err(|error| error.within(shown(&point)))?;
         settings.push(settled);
         let number = index + 1;
         trials.push(Trial {

@@ -286,7 +286,7 @@ fn the_running_mean_is_the_mean_over_the_rows_of_all_batches() {
     let mean = tensors.clone().take("poul.0.h.running.mean", &[1, 4]).unwrap();
     let count = tensors.clone().take("poul.0.h.running.count", &[1, 1]).unwrap()[0];
     assert_eq!(count, 3.0 * 20.0 * 250.0);
-    let poul = Poul::from_parts(manifest, &mut tensors).unwrap();
+    let poul = Poul::from_parts(&manifest, &mut tensors).unwrap();
     let h = poul.embeddings(&world.policies, &(0..9).collect::<Vec<_>>(), 0).unwrap().remove(0);
     for (k, mean) in mean.iter().enumerate() {
         let exact = world.policy.iter().map(|policy| h[*policy as usize * 4 + k]).sum::<f32>() / 500.0;
@@ -359,7 +359,7 @@ fn outcomes_may_have_treatment_nets_of_their_own() {
     }
     let (manifest, mut tensors) = stored(&own);
     assert!(tensors.names().any(|name| name == "poul.1.h.1.action"));
-    let poul = Poul::from_parts(manifest, &mut tensors).unwrap();
+    let poul = Poul::from_parts(&manifest, &mut tensors).unwrap();
     assert_eq!(tensors.names().count(), 0);
     let h = |outcome: usize| poul.embeddings(&world.policies, &[3, 4], outcome).unwrap();
     assert_ne!(h(0), h(1));

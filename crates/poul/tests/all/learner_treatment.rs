@@ -113,7 +113,7 @@ fn stored(model: &dyn EffectModel) -> Poul {
     for tensor in model.tensors() {
         tensors.insert(tensor.name, tensor.shape, tensor.values.to_vec());
     }
-    Poul::from_parts(model.manifest().unwrap(), &mut tensors).unwrap()
+    Poul::from_parts(&model.manifest().unwrap(), &mut tensors).unwrap()
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn models_from_before_these_settings_load() {
     for tensor in poul.tensors() {
         tensors.insert(tensor.name, tensor.shape, tensor.values.to_vec());
     }
-    let old = Poul::from_parts(manifest, &mut tensors).unwrap();
+    let old = Poul::from_parts(&manifest, &mut tensors).unwrap();
     assert!(old.geometry().is_empty());
     assert_eq!(world.errors(&old), world.errors(&poul));
 }

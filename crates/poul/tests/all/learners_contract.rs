@@ -3,12 +3,14 @@
 //! scored; missing values are values.
 
 use poul::data::{Budget, Dataset, Design, EncoderParams, Need, Roles, Source};
-use poul::effect::{EffectModel, Settings, Tensors, TrainingData};
+use poul::effect::{EffectModel, Tensors, TrainingData};
 use poul::model::{LEARNERS, Learner};
 use poul::net::DenseRows;
 use poul::policy::{Assigner, PolicySet};
 use poul::simulate::{Simulation, run};
 use poul::{Run, Seed, Silent};
+
+use crate::short::Short;
 
 const ROWS: usize = 600;
 const TEST_ROWS: usize = 100;
@@ -72,7 +74,7 @@ impl World {
         data.outcomes[0].values = outcome;
         data.outcomes[0].prediction = prediction;
         data.weight = weight;
-        let settings = short(learner);
+        let settings = SHORT.settings(learner);
         (learner.train)(&data.check().unwrap(), &settings, Run::new(Seed::new(5), &Silent)).unwrap().effects
     }
 
@@ -89,41 +91,15 @@ impl World {
     }
 }
 
-/// Few members and epochs, narrow layers: what is promised does not depend on how good the fit is.
-fn short(learner: &Learner) -> Settings {
-    let mut settings = (learner.settle)(&Settings::default()).unwrap();
-    let narrow = serde_json::json!([12, 8]);
-    let small = [
-        ("members", 2.into()),
-        ("trees", 24.into()),
-        ("min_arm_rows", 60.into()),
-        ("hidden", narrow.clone()),
-        ("trunk", narrow.clone()),
-        ("heads", narrow.clone()),
-        ("encoder", narrow.clone()),
-        ("outcome_hidden", narrow),
-    ];
-    for (name, value) in small {
-        if settings.model.contains_key(name) {
-            settings.model.insert(name.into(), value);
-        }
-    }
-    if settings.model.contains_key("of") {
-        // Members of several kinds, as short themselves.
-        let members = ["constant", "poul", "s-learner"];
-        let own = |name: &&str| (name.to_string(), short(poul::model::learner(name).unwrap()));
-        let own: std::collections::BTreeMap<String, Settings> = members.iter().map(own).collect();
-        settings.model.insert("of".into(), serde_json::json!(members));
-        settings.model.insert("learners".into(), serde_json::to_value(own).unwrap());
-    }
-    for (name, value) in [("epochs", 2), ("folds", 2), ("batch_rows", 256)] {
-        // A fixed number of folds stays what it is.
-        if settings.training.contains_key(name) && settings.training[name] != 1 {
-            settings.training.insert(name.into(), value.into());
-        }
-    }
-    settings
-}
+/// Few members and epochs, narrow layers; members of a stack of several kinds.
+const SHORT: Short = Short {
+    trees: 24,
+    min_arm_rows: 60,
+    widths: &[12, 8],
+    of: &["constant", "poul", "s-learner"],
+    epochs: 2,
+    batch_rows: 256,
+};
 
 #[test]
 fn fits_repeat_on_any_number_of_threads_and_survive_storage() {

@@ -45,6 +45,7 @@ mod policy_table_errors;
 mod real_data;
 mod rival_dedl;
 mod rivals;
+mod short;
 mod simulate_files;
 mod stack;
 mod tidy;

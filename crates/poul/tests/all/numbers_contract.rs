@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use std::sync::Mutex;
 
 use poul::data::{Budget, Dataset, Design, EncoderParams, Need, Roles, Source};
-use poul::effect::Settings;
-use poul::model::{LEARNERS, Learner, learner};
+use poul::model::{LEARNERS, Learner};
 use poul::{Experiment, Model, Progress, Result};
-use serde_json::json;
+
+use crate::short::Short;
 
 const ROWS: usize = 48;
 
@@ -118,38 +118,14 @@ fn cases() -> Vec<Case> {
 }
 
 /// As few steps as there can be.
-fn short(of: &Learner) -> Settings {
-    let mut settings = (of.settle)(&Settings::default()).unwrap();
-    let narrow = json!([4]);
-    let small = [
-        ("members", json!(2)),
-        ("trees", json!(4)),
-        ("min_arm_rows", json!(10)),
-        ("hidden", narrow.clone()),
-        ("trunk", narrow.clone()),
-        ("heads", narrow.clone()),
-        ("encoder", narrow.clone()),
-        ("outcome_hidden", narrow),
-    ];
-    for (name, value) in small {
-        if settings.model.contains_key(name) {
-            settings.model.insert(name.into(), value);
-        }
-    }
-    if settings.model.contains_key("of") {
-        let members = ["constant", "ridge"];
-        let own = members.map(|name| (name.to_owned(), short(learner(name).unwrap())));
-        let own: std::collections::BTreeMap<String, Settings> = own.into_iter().collect();
-        settings.model.insert("of".into(), json!(members));
-        settings.model.insert("learners".into(), serde_json::to_value(own).unwrap());
-    }
-    for (name, value) in [("epochs", 1), ("folds", 2)] {
-        if settings.training.contains_key(name) && settings.training[name] != 1 {
-            settings.training.insert(name.into(), value.into());
-        }
-    }
-    settings
-}
+const SHORT: Short = Short {
+    trees: 4,
+    min_arm_rows: 10,
+    widths: &[4],
+    of: &["constant", "ridge"],
+    epochs: 1,
+    batch_rows: 256,
+};
 
 /// Fits, stores, loads, and scores the rows that were trained on.
 fn effects(case: &Case, learner: &Learner, source: &Source, progress: &Listener) -> Result<Vec<f32>> {
@@ -162,8 +138,11 @@ fn effects(case: &Case, learner: &Learner, source: &Source, progress: &Listener)
     let budget = Budget::default();
     let experiment =
         Experiment::open(source, &Roles { control: Some("t0".into()), ..roles }, None, progress)?;
-    let fitted =
-        Model::fit(&experiment).learner(learner.name).settings(&short(learner)).seed(1).run(progress)?;
+    let fitted = Model::fit(&experiment)
+        .learner(learner.name)
+        .settings(&SHORT.settings(learner))
+        .seed(1)
+        .run(progress)?;
     let bytes = fitted.to_bytes()?;
     let model = Model::from_bytes(&bytes)?;
     let manifest = model.manifest();

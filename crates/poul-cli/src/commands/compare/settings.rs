@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::args::Compare;
-use crate::settings::DataSettings;
+use crate::config::DataSettings;
 
 /// How learners are compared.
 #[derive(Deserialize)]

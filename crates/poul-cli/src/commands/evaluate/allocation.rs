@@ -11,8 +11,9 @@ use poul::{Error, Result};
 use crate::args::{Common, Evaluate};
 use crate::commands::allocate::worth_summary;
 use crate::commands::{JsonTarget, effect};
+use crate::config::DataSettings;
 use crate::progress::Terminal;
-use crate::settings::{DataSettings, budget};
+use crate::settings::budget;
 
 pub(super) fn run(args: &Evaluate, allocation: &Path, common: &Common, terminal: &Terminal) -> Result<()> {
     if !args.effects.is_empty() || args.report.is_some() || args.cost_curve.is_some() || !args.by.is_empty() {

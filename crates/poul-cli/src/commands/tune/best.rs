@@ -6,7 +6,7 @@ use poul::tune::Tuning;
 use poul::{Error, Result};
 use serde_json::{Map, Value, json};
 
-use crate::settings::DataSettings;
+use crate::config::DataSettings;
 
 /// The text of the file at `out`.
 pub(super) fn settings_file(tuning: &Tuning, data: &DataSettings, out: &Path) -> Result<String> {

@@ -9,12 +9,12 @@ use super::predicted::Predicted;
 use super::sampled::SampledRows;
 use super::trust::Trust;
 use super::{ValidEvaluationRequest, group_columns, provenance};
-use crate::data::{Batch, Budget, Columns, MatrixBuilder, Need, Roles, RowReader, Source, Table};
+use crate::data::{Batch, Budget, Columns, Need, Roles, Source};
 use crate::effect::{Asked, AverageEstimate, ExposedRows};
 use crate::evaluate::{AverageEffect, Effects, Evaluation, verdicts};
 use crate::model::Model;
 use crate::net::DenseRows;
-use crate::policy::{Assigner, PolicySet};
+use crate::policy::PolicySet;
 use crate::{Error, Kind, Progress, Result, Run};
 
 /// Measures a model's effects on the rows of a table, which it need not have seen.
@@ -55,22 +55,8 @@ pub fn evaluate_model(
     let mut predicted = Predicted::new(model, &chosen, outcomes.clone());
     let mut sampled = SampledRows::new(&columns.features);
     let width = model.manifest().encoder.width();
-    let mut x = MatrixBuilder::new(width, source.n_rows(), &request.budget)?;
-    let mut assigner = Assigner::new(&asked.policies, &columns);
-    let each = |table: &mut Table, batch: &Batch, reader: &RowReader| {
-        table.policy.extend(assigner.assign_batch(batch, reader)?);
-        predicted.add(&batch.features, &batch.exposure)?;
-        sampled.add(&batch.features)?;
-        let encoded = &predicted.encoded;
-        x.append(encoded.len() / width.max(1), |rows| {
-            rows.copy_from_slice(encoded);
-            Ok(())
-        })?;
-        Ok(None)
-    };
-    let rows = Table::read(source, &columns, "Scoring", each, progress);
-    let rows = rows.map_err(|error| source.locate(error))?;
-    let matrix = x.finish()?;
+    let also = |batch: &Batch| sampled.add(&batch.features);
+    let (rows, matrix) = predicted.read(source, &columns, &request.budget, also, progress)?;
     let truths = assign(&request.truth, "‹truth›", &columns, &asked.policies, asked.against, &asked.targets)?;
     let effects: Vec<Effects<'_>> = predicted
         .columns()

@@ -3,12 +3,12 @@
 use arrow_array::{Array, ArrayRef};
 
 use super::chosen::Chosen;
-use crate::Result;
-use crate::data::Unseen;
+use crate::data::{Batch, Budget, Columns, Matrix, MatrixBuilder, RowReader, Source, Table, Unseen};
 use crate::effect::{ExposedRows, Scores};
 use crate::model::Model;
 use crate::net::{DenseRows, RowSource};
-use crate::policy::ExposureRows;
+use crate::policy::{Assigner, ExposureRows};
+use crate::{Progress, Result};
 
 /// Pairs of row and policy scored together, about.
 const BLOCK_PAIRS: usize = 1 << 19;
@@ -22,7 +22,7 @@ pub(super) struct Predicted<'a> {
     /// For each outcome and target a column.
     values: Vec<Vec<f64>>,
     /// The features of the last batch as numbers.
-    pub(super) encoded: Vec<f32>,
+    encoded: Vec<f32>,
     /// How much the rows so far meet each context, where the model goes by it.
     pub(super) exposed: Option<ExposureRows>,
     /// Categories that training did not have.
@@ -36,8 +36,34 @@ impl<'a> Predicted<'a> {
         Self { model, chosen, outcomes, values, encoded: Vec::new(), exposed, unseen: Unseen::default() }
     }
 
+    /// Reads the rows of a table with their policies and encoded features, and scores them; `also` is given every batch.
+    pub(super) fn read(
+        &mut self,
+        source: &Source,
+        columns: &Columns,
+        budget: &Budget,
+        mut also: impl FnMut(&Batch) -> Result<()>,
+        progress: &dyn Progress,
+    ) -> Result<(Table, Matrix)> {
+        let width = self.model.manifest().encoder.width();
+        let mut x = MatrixBuilder::new(width, source.n_rows(), budget)?;
+        let mut assigner = Assigner::new(&self.chosen.asked.policies, columns);
+        let each = |table: &mut Table, batch: &Batch, reader: &RowReader| {
+            table.policy.extend(assigner.assign_batch(batch, reader)?);
+            self.add(&batch.features, &batch.exposure)?;
+            also(batch)?;
+            x.append(self.encoded.len() / width.max(1), |rows| {
+                rows.copy_from_slice(&self.encoded);
+                Ok(())
+            })?;
+            Ok(None)
+        };
+        let rows = Table::read(source, columns, "Scoring", each, progress);
+        Ok((rows.map_err(|error| source.locate(error))?, x.finish()?))
+    }
+
     /// Scores the next batch.
-    pub(super) fn add(&mut self, features: &[ArrayRef], exposure: &[Vec<f32>]) -> Result<()> {
+    fn add(&mut self, features: &[ArrayRef], exposure: &[Vec<f32>]) -> Result<()> {
         let encoder = &self.model.manifest().encoder;
         let (width, n_rows) = (encoder.width(), features.first().map_or(0, Array::len));
         self.encoded.resize(n_rows * width, 0.0);

@@ -4,7 +4,7 @@ use super::chosen::Chosen;
 use super::measure::Compared;
 use super::nuisances::Nuisances;
 use super::predicted::Predicted;
-use crate::data::{Batch, Budget, Columns, Design, MatrixBuilder, Need, Roles, RowReader, Source, Table};
+use crate::data::{Batch, Budget, Columns, Design, Need, Roles, RowReader, Source, Table};
 use crate::effect::{ExposedRows, Question};
 use crate::evaluate::{Effects, Scored};
 use crate::model::{Answer, Model};
@@ -63,21 +63,7 @@ impl ValuedSource<'_> {
         super::by_model::check_memory(source, chosen.asked.targets.len() * outcomes.len(), self.budget)?;
         let mut predicted = Predicted::new(model, &chosen, outcomes);
         let width = model.manifest().encoder.width();
-        let mut x = MatrixBuilder::new(width, source.n_rows(), self.budget)?;
-        let mut assigner = Assigner::new(&chosen.asked.policies, &columns);
-        let each = |table: &mut Table, batch: &Batch, reader: &RowReader| {
-            table.policy.extend(assigner.assign_batch(batch, reader)?);
-            predicted.add(&batch.features, &batch.exposure)?;
-            let encoded = &predicted.encoded;
-            x.append(encoded.len() / width.max(1), |rows| {
-                rows.copy_from_slice(encoded);
-                Ok(())
-            })?;
-            Ok(None)
-        };
-        let rows = Table::read(source, &columns, "Scoring", each, progress);
-        let rows = rows.map_err(|error| source.locate(error))?;
-        let matrix = x.finish()?;
+        let (rows, matrix) = predicted.read(source, &columns, self.budget, |_| Ok(()), progress)?;
         let effects: Vec<Effects<'_>> = predicted
             .columns()
             .map(|(policy, outcome, values)| Effects { policy, outcome: Some(outcome), values, truth: None })

@@ -5,6 +5,7 @@
 
 use super::centring::Centred;
 use super::objective::Training;
+use super::own_centring::OwnRows;
 use super::space::Mixtures;
 use super::stage::Stage;
 use super::treatment_net::TreatmentNet;
@@ -65,7 +66,7 @@ impl Network for Shift<'_> {
         for (idx, (net, Centred { h, .. })) in network.treatments.iter().zip(&centred).enumerate() {
             let phi = tape.shared(first + idx);
             let own = match centre.own {
-                Some(own) => centre.own_policy_h(tape, net, own, phi, policy, batch.rows),
+                Some(own) => OwnRows { net, own, phi, policy, rows: batch.rows }.h(tape),
                 None => net.of_policies(tape, mixtures, phi, batch.pick(policy)),
             };
             let mean = mean_policy(tape, net, mixtures, phi);

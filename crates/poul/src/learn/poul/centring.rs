@@ -3,6 +3,7 @@
 
 use rand::RngExt;
 
+use super::own_centring::OwnRows;
 use super::own_mixtures::OwnMixtures;
 use super::params::{Centring, ModelParams};
 use super::space::Mixtures;
@@ -200,7 +201,7 @@ impl<'a> Centre<'a> {
     ) -> Centred {
         if let Some(own) = self.own {
             let phi = tape.shared(shared);
-            return self.own_rows(tape, net, own, phi, policy, rows);
+            return self.own_rows(tape, &OwnRows { net, own, phi, policy, rows });
         }
         let method = self.method(tape);
         let table = tape.shared(shared);

@@ -17,6 +17,7 @@ use super::shared_gains::SharedGains;
 use super::space::{Mixtures, TreatmentSpace};
 use super::treatment_net::TreatmentNet;
 use super::uplift_net::UpliftNet;
+use crate::Result;
 use crate::average::Posterior;
 use crate::effect::{
     AverageEstimate, Averages, EffectModel, GainDeciles, PolicyEmbedding, Scorer, Tensor, Tensors,
@@ -24,7 +25,7 @@ use crate::effect::{
 use crate::net::{Columns, Ensemble, Layout, Prepared, Workspace};
 use crate::nuisance::{OutcomeManifest, OutcomeModels, SomeRows};
 use crate::policy::{Attributes, PolicySet};
-use crate::{Error, Result};
+use crate::stored::{contradiction, damaged, read_stored, store};
 
 /// A fitted ensemble of g and h.
 pub struct Poul {
@@ -113,10 +114,8 @@ impl Poul {
     }
 
     /// From the parts of a model file.
-    pub fn from_parts(manifest: serde_json::Value, tensors: &mut Tensors) -> Result<Self> {
-        let damaged = |what: String| Error::input(what).hint("the file is damaged: fit again");
-        let manifest: Manifest =
-            serde_json::from_value(manifest).map_err(|error| damaged(error.to_string()))?;
+    pub fn from_parts(manifest: &serde_json::Value, tensors: &mut Tensors) -> Result<Self> {
+        let manifest: Manifest = read_stored(manifest)?;
         let params = Params { model: manifest.model.clone(), training: manifest.training.clone() };
         let params = params.check().map_err(|error| damaged(error.to_string()))?;
         let Manifest {
@@ -137,11 +136,11 @@ impl Poul {
             && space.is_consistent()
             && shared.as_ref().is_none_or(|own| own.is_consistent(outcomes.len()));
         if !consistent || n_features == 0 || outcomes.is_empty() {
-            return Err(damaged("the parts of the model contradict each other".to_owned()));
+            return Err(contradiction());
         }
         let needs_baseline = params.model.loss == Loss::Logistic;
         if baseline.is_some() != needs_baseline {
-            return Err(damaged("the model has a baseline it should not have, or lacks one".to_owned()));
+            return Err(damaged("the model has a baseline it should not have, or lacks one"));
         }
         let load =
             |stored| OutcomeModels::from_parts(&stored, &mut tensors.split_off(&format!("{BASELINE}.")));
@@ -152,23 +151,22 @@ impl Poul {
         poul.members = Ensemble::from_tensors(poul.members.layout, params.model.members, PREFIX, tensors)?;
         let n_outcomes = poul.manifest.outcomes.len();
         if !anchors.is_empty() && anchors.len() != n_outcomes {
-            return Err(damaged("the averages are not of the outcomes".to_owned()));
+            return Err(damaged("the averages are not of the outcomes"));
         }
         let shape = (poul.members.weights.len(), poul.network.width());
         for (outcome, anchor) in anchors.into_iter().enumerate() {
             let anchor = Anchor::from_parts(anchor, outcome, shape, tensors)?;
-            poul.anchors.push(anchor.ok_or_else(|| damaged("the averages are not of the model".to_owned()))?);
+            poul.anchors.push(anchor.ok_or_else(|| damaged("the averages are not of the model"))?);
         }
         poul.manifest.anchors = poul.anchors.iter().map(Anchor::manifest).collect();
         if let Some(exposure) = exposure {
             let width = poul.network.width() * n_outcomes;
             let reference = Reference::from_parts(exposure, (poul.members.weights.len(), width), tensors)?;
-            let damaged = || damaged("the exposures are not of the model".to_owned());
-            poul.reference = Some(reference.ok_or_else(damaged)?);
+            poul.reference = Some(reference.ok_or_else(|| damaged("the exposures are not of the model"))?);
         }
         poul.manifest.exposure = poul.reference.as_ref().map(Reference::manifest);
         if !poul.has_sound_gains() {
-            return Err(damaged("the deciles of gains are not of the model".to_owned()));
+            return Err(damaged("the deciles of gains are not of the model"));
         }
         Ok(poul)
     }
@@ -485,8 +483,7 @@ impl EffectModel for Poul {
     }
 
     fn manifest(&self) -> Result<serde_json::Value> {
-        serde_json::to_value(&self.manifest)
-            .map_err(|error| Error::other(format!("cannot store the model: {error}")).source(error))
+        store(&self.manifest)
     }
 
     fn tensors(&self) -> Vec<Tensor<'_>> {

@@ -41,6 +41,7 @@ mod assignment;
 mod attributes;
 mod axes;
 mod baseline_net;
+mod blocks;
 mod calibration;
 mod canonical;
 mod centring;

@@ -12,85 +12,66 @@ use crate::Seed;
 use crate::net::{SparseRows, Tape, Var};
 use crate::nuisance::Propensity;
 
-impl Centre<'_> {
-    /// h of each row's own policy, less nothing; from φ.
-    pub(super) fn own_policy_h(
-        &self,
-        tape: &mut Tape<'_>,
-        net: &TreatmentNet,
-        own: OwnExposure<'_>,
-        phi: Var,
-        policy: &[u32],
-        rows: &[u32],
-    ) -> Var {
-        let pairs = rows.iter().map(|row| (own.of(*row), policy[*row as usize] as usize));
-        let z = own.mixtures.z(tape, phi, pairs);
-        net.rho.forward(tape, z)
+/// Rows under their own policies, each by its own exposure.
+#[derive(Clone, Copy)]
+pub(super) struct OwnRows<'a> {
+    pub(super) net: &'a TreatmentNet,
+    pub(super) own: OwnExposure<'a>,
+    pub(super) phi: Var,
+    /// The policy of every row there is.
+    pub(super) policy: &'a [u32],
+    pub(super) rows: &'a [u32],
+}
+
+impl OwnRows<'_> {
+    /// h of each row's own policy, less nothing.
+    pub(super) fn h(&self, tape: &mut Tape<'_>) -> Var {
+        let pairs = self.rows.iter().map(|row| (self.own.of(*row), self.policy[*row as usize] as usize));
+        let z = self.own.mixtures.z(tape, self.phi, pairs);
+        self.net.rho.forward(tape, z)
     }
 
+    /// h less ρ of what a mixture gives; `mass` of a row, by its place.
+    fn less_mixture<'m>(&self, tape: &mut Tape<'_>, mass: &dyn Fn(usize) -> &'m [f32]) -> Centred {
+        let h = self.h(tape);
+        let pairs = self.rows.iter().enumerate().map(|(place, row)| (self.own.of(*row), mass(place)));
+        let z = self.own.mixtures.z_of_mass(tape, self.phi, pairs);
+        let centre = self.net.rho.forward(tape, z);
+        Centred { h: tape.sub(h, centre), scatter: None }
+    }
+}
+
+impl Centre<'_> {
     /// h less its centre.
-    pub(super) fn own_rows(
-        &self,
-        tape: &mut Tape<'_>,
-        net: &TreatmentNet,
-        own: OwnExposure<'_>,
-        phi: Var,
-        policy: &[u32],
-        rows: &[u32],
-    ) -> Centred {
+    pub(super) fn own_rows(&self, tape: &mut Tape<'_>, of: &OwnRows<'_>) -> Centred {
         match (self.method(tape), self.assigned) {
-            (Centring::Exact, Assigned::Policies(propensity)) if !net.rho.is_linear() => {
-                self.own_exact(tape, net, own, phi, policy, (rows, propensity))
+            (Centring::Exact, Assigned::Policies(propensity)) if !of.net.rho.is_linear() => {
+                self.own_exact(tape, of, propensity)
             }
-            (Centring::Sampled, Assigned::Policies(propensity)) if !net.rho.is_linear() => {
-                self.own_sampled(tape, net, own, phi, policy, (rows, propensity))
+            (Centring::Sampled, Assigned::Policies(propensity)) if !of.net.rho.is_linear() => {
+                self.own_sampled(tape, of, propensity)
             }
             (Centring::None | Centring::RunningMean | Centring::Auto, _) => {
-                let h = self.own_policy_h(tape, net, own, phi, policy, rows);
-                Centred { h, scatter: None }
+                Centred { h: of.h(tape), scatter: None }
             }
             // ρ(E[z]): what `mixture` asks for, and what a linear ρ comes to.
             (_, Assigned::Policies(propensity)) => {
-                let mass: Vec<Vec<f32>> = self.expected(own, propensity, rows);
-                self.own_mixture(tape, net, own, phi, policy, (rows, &|place| &mass[place]))
+                let mass: Vec<Vec<f32>> = self.expected(of, propensity);
+                of.less_mixture(tape, &|place| &mass[place])
             }
             (_, Assigned::Mixtures { mass, of_row }) => {
-                let n_atoms = own.mixtures.mixtures.atoms.len();
-                let of = |place: usize| {
-                    let row = of_row[rows[place] as usize] as usize;
+                let n_atoms = of.own.mixtures.mixtures.atoms.len();
+                of.less_mixture(tape, &|place: usize| {
+                    let row = of_row[of.rows[place] as usize] as usize;
                     &mass[row * n_atoms..][..n_atoms]
-                };
-                self.own_mixture(tape, net, own, phi, policy, (rows, &of))
+                })
             }
         }
     }
 
-    fn own_mixture<'m>(
-        &self,
-        tape: &mut Tape<'_>,
-        net: &TreatmentNet,
-        own: OwnExposure<'m>,
-        phi: Var,
-        policy: &[u32],
-        (rows, mass): (&[u32], &dyn Fn(usize) -> &'m [f32]),
-    ) -> Centred {
-        let h = self.own_policy_h(tape, net, own, phi, policy, rows);
-        let pairs = rows.iter().enumerate().map(|(place, row)| (own.of(*row), mass(place)));
-        let z = own.mixtures.z_of_mass(tape, phi, pairs);
-        let centre = net.rho.forward(tape, z);
-        Centred { h: tape.sub(h, centre), scatter: None }
-    }
-
     /// Σ_t (1{t = T} − π(t|x))·h_i(t).
-    fn own_exact(
-        &self,
-        tape: &mut Tape<'_>,
-        net: &TreatmentNet,
-        own: OwnExposure<'_>,
-        phi: Var,
-        policy: &[u32],
-        (rows, propensity): (&[u32], &Propensity),
-    ) -> Centred {
+    fn own_exact(&self, tape: &mut Tape<'_>, of: &OwnRows<'_>, propensity: &Propensity) -> Centred {
+        let OwnRows { net, own, phi, policy, rows } = *of;
         let n = self.n_policies;
         let pairs = rows.iter().flat_map(|row| (0..n).map(move |policy| (own.of(*row), policy)));
         let z = own.mixtures.z(tape, phi, pairs);
@@ -108,15 +89,8 @@ impl Centre<'_> {
     }
 
     /// The centre by two halves of a sample, corrected by what the linear part of ρ is known to be.
-    fn own_sampled(
-        &self,
-        tape: &mut Tape<'_>,
-        net: &TreatmentNet,
-        own: OwnExposure<'_>,
-        phi: Var,
-        policy: &[u32],
-        (rows, propensity): (&[u32], &Propensity),
-    ) -> Centred {
+    fn own_sampled(&self, tape: &mut Tape<'_>, of: &OwnRows<'_>, propensity: &Propensity) -> Centred {
+        let OwnRows { net, own, phi, rows, .. } = *of;
         // Held-out rows are judged by the same draws in every epoch, and by as many as rows share elsewhere.
         let (stream, n_draws) = match tape.is_training() {
             true => (tape.stream().child("centring"), self.n_draws / DRAWS_PER_OWN),
@@ -129,14 +103,13 @@ impl Centre<'_> {
             let mut rng = Seed::index(stream, u64::from(*row)).rng();
             draws.extend((0..n).map(|_| self.draw_of_row(propensity, *row as usize, rng.random())));
         }
-        let h = self.own_policy_h(tape, net, own, phi, policy, rows);
+        let mut h = of.h(tape);
         let pairs = draws.iter().enumerate().map(|(i, policy)| (own.of(rows[i / n]), *policy as usize));
         let z = own.mixtures.z(tape, phi, pairs);
         let mut drawn = net.rho.forward(tape, z);
-        let mut h = h;
         if let Some(linear) = net.rho.linear(tape, z) {
             drawn = tape.sub(drawn, linear);
-            let mass = self.expected(own, propensity, rows);
+            let mass = self.expected(of, propensity);
             let pairs = rows.iter().zip(&mass).map(|(row, mass)| (own.of(*row), mass.as_slice()));
             let z = own.mixtures.z_of_mass(tape, phi, pairs);
             let expected = net.rho.linear(tape, z);
@@ -153,11 +126,12 @@ impl Centre<'_> {
     }
 
     /// E[Π_T(a|s) | x] / κ of rows.
-    fn expected(&self, own: OwnExposure<'_>, propensity: &Propensity, rows: &[u32]) -> Vec<Vec<f32>> {
-        let of = |row: &u32| own.mixtures.expected(propensity.of_row(*row as usize, self.n_policies));
+    fn expected(&self, of: &OwnRows<'_>, propensity: &Propensity) -> Vec<Vec<f32>> {
+        let OwnRows { own, rows, .. } = *of;
+        let mass = |row: &u32| own.mixtures.expected(propensity.of_row(*row as usize, self.n_policies));
         match (propensity, rows.first()) {
-            (Propensity::Shares(_), Some(first)) => vec![of(first); rows.len()],
-            _ => rows.iter().map(of).collect(),
+            (Propensity::Shares(_), Some(first)) => vec![mass(first); rows.len()],
+            _ => rows.iter().map(mass).collect(),
         }
     }
 }
@@ -250,7 +224,7 @@ mod tests {
                 .value(&self.layout, &self.weights, |tape| match own {
                     Some(own) => {
                         let phi = net.atoms(tape, &own.mixtures.mixtures);
-                        centre.own_rows(tape, net, own, phi, &self.policy, rows).h
+                        centre.own_rows(tape, &OwnRows { net, own, phi, policy: &self.policy, rows }).h
                     }
                     None => {
                         let table = net.forward(tape, &self.mixtures);
@@ -335,7 +309,8 @@ mod tests {
         let net = &case.network.treatments[0];
         let sampled = Workspace::default().value(&case.layout, &case.weights, |tape| {
             let phi = net.atoms(tape, &case.own.mixtures);
-            centre.own_sampled(tape, net, own, phi, &case.policy, (&rows, &propensity)).h
+            let of = OwnRows { net, own, phi, policy: &case.policy, rows: &rows };
+            centre.own_sampled(tape, &of, &propensity).h
         });
         // Each row has draws of its own: far less is left on average over rows than in one of them.
         let sampled = sampled.unwrap();
@@ -365,7 +340,8 @@ mod tests {
             let net = &case.network.treatments[0];
             let loss = |tape: &mut Tape<'_>| {
                 let phi = net.atoms(tape, &case.own.mixtures);
-                let Centred { h, scatter } = centre.own_rows(tape, net, own, phi, &case.policy, &rows);
+                let of = OwnRows { net, own, phi, policy: &case.policy, rows: &rows };
+                let Centred { h, scatter } = centre.own_rows(tape, &of);
                 let zeros = tape.constant(40, 3, &[0.0; 120]);
                 let loss = tape.squared_loss(h, zeros, None, 1.0);
                 let Some(scatter) = scatter else { return loss };

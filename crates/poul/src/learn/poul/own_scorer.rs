@@ -4,12 +4,13 @@
 use rayon::prelude::*;
 
 use super::anchor::Anchor;
+use super::blocks::{Blocks, Piece};
 use super::fitted::Poul;
 use super::own_mixtures::{OwnMixtures, distance_by_context};
 use super::params::{Loss, MemberRows};
 use super::reference::{OwnNet, Part, Reference};
 use crate::effect::{Scorer, Scores};
-use crate::net::{BLOCK_ROWS, Block, Prepared, RowSource, Workspace, check_n_rows};
+use crate::net::{Block, Prepared, RowSource, Workspace};
 use crate::nuisance::OutcomeModels;
 use crate::policy::PolicySet;
 use crate::{Error, Result};
@@ -147,41 +148,24 @@ impl<'m> OwnScorer<'m> {
 
 impl Scorer for OwnScorer<'_> {
     fn score(&self, x: &dyn RowSource, spread: bool) -> Result<Scores> {
-        check_n_rows(x)?;
-        let (n_rows, n_outcomes, n_targets) = (x.n_rows(), self.links.len(), self.distances.len());
-        if x.n_cols() != self.n_features {
-            let (found, expected) = (x.n_cols(), self.n_features);
-            return Err(Error::other(format!("{found} encoded features where the model has {expected}")));
-        }
         let has_exposure =
             |row: usize| x.exposure(row).is_some_and(|exposure| exposure.len() == self.n_contexts);
-        if !(0..n_rows).all(has_exposure) {
+        if !(0..x.n_rows()).all(has_exposure) {
             let error = Error::usage("the model goes by how much each row meets every context");
             return Err(error.hint("give the exposure columns that it was fitted with"));
         }
-        let baseline = self.baseline.map(|baseline| baseline.predict(x, &[])).transpose()?;
-        if baseline.as_ref().is_some_and(|baseline| baseline.len() != n_rows * n_outcomes) {
-            return Err(Error::input("the baseline of the model is not of its outcomes")
-                .hint("the file is damaged: fit again"));
-        }
-        let zeros = || vec![vec![0.0_f32; n_rows * n_targets]; n_outcomes];
-        let mut scores = Scores { mean: zeros(), spread: if spread { zeros() } else { Vec::new() } };
-        let n_block = (BLOCK_ROWS * n_targets).max(1);
-        let mut means: Vec<_> = scores.mean.iter_mut().map(|values| values.chunks_mut(n_block)).collect();
-        let mut spreads: Vec<_> = scores.spread.iter_mut().map(|values| values.chunks_mut(n_block)).collect();
-        let piece = |first_row: usize| Piece {
-            first_row,
-            n_rows: BLOCK_ROWS.min(n_rows - first_row),
-            means: means.iter_mut().filter_map(Iterator::next).collect(),
-            spreads: spreads.iter_mut().filter_map(Iterator::next).collect(),
+        let blocks = Blocks {
+            x,
+            n_features: self.n_features,
+            n_outcomes: self.links.len(),
+            n_targets: self.distances.len(),
+            baseline: self.baseline,
+            spread,
         };
-        let pieces: Vec<Piece<'_>> = (0..n_rows).step_by(BLOCK_ROWS).map(piece).collect();
-        let buffers = || (Block::default(), Workspace::default(), Vec::new());
-        pieces.into_par_iter().try_for_each_init(buffers, |(block, workspace, gains), piece| {
+        blocks.fill(|(block, workspace, gains): &mut (Block, Workspace, Vec<f32>), baseline, piece| {
             block.read(x, piece.first_row, piece.n_rows);
-            self.fill(x, block, workspace, gains, baseline.as_deref(), piece)
-        })?;
-        Ok(scores)
+            self.fill(x, block, workspace, gains, baseline, piece)
+        })
     }
 
     fn has_spread(&self) -> bool {
@@ -195,14 +179,6 @@ impl Scorer for OwnScorer<'_> {
     fn notes(&self) -> &[String] {
         &self.notes
     }
-}
-
-/// A block of rows and where their effects go, by outcome.
-struct Piece<'s> {
-    first_row: usize,
-    n_rows: usize,
-    means: Vec<&'s mut [f32]>,
-    spreads: Vec<&'s mut [f32]>,
 }
 
 impl OwnScorer<'_> {

@@ -66,7 +66,7 @@ pub(super) fn phases(data: &ValidTrainingData<'_>, params: &TrainingParams) -> R
             }
         };
         let place = || format!("phase {}", index + 1);
-        let mask = population.as_ref().map(|text| mask(data, text).map_err(|error| error.at(place())));
+        let mask = population.as_ref().map(|text| mask(data, text).map_err(|error| error.within(place())));
         let schedule = Schedule { epochs: *epochs, ..params.schedule(data.n_rows()) };
         phases.push(TrainingPhase { title, name, schedule, mask: mask.transpose()? });
     }

@@ -3,12 +3,11 @@
 //! For an additive outcome τ = Σ_members g(x)ᵀ(h(t1) − h(t0)) / members is one product: the members' g side by side with
 //! their contrasts stacked. Only a spread over members, or a logistic outcome, takes a product for each member.
 
-use rayon::prelude::*;
-
+use super::blocks::{Blocks, Piece};
+use crate::Result;
 use crate::effect::{Scorer, Scores};
-use crate::net::{BLOCK_ROWS, Block, Columns, Prepared, RowSource, Workspace, check_n_rows, sigmoid};
+use crate::net::{Block, Columns, Prepared, RowSource, Workspace, sigmoid};
 use crate::nuisance::OutcomeModels;
-use crate::{Error, Result};
 
 /// Scores some policies against one.
 pub(super) struct PoulScorer<'m> {
@@ -50,34 +49,18 @@ pub(super) enum Link {
 
 impl Scorer for PoulScorer<'_> {
     fn score(&self, x: &dyn RowSource, spread: bool) -> Result<Scores> {
-        check_n_rows(x)?;
-        let (n_rows, n_outcomes, n_targets) = (x.n_rows(), self.links.len(), self.n_targets);
-        if x.n_cols() != self.n_features {
-            let (found, expected) = (x.n_cols(), self.n_features);
-            return Err(Error::other(format!("{found} encoded features where the model has {expected}")));
-        }
-        let baseline = self.baseline.map(|baseline| baseline.predict(x, &[])).transpose()?;
-        if baseline.as_ref().is_some_and(|baseline| baseline.len() != n_rows * n_outcomes) {
-            return Err(Error::input("the baseline of the model is not of its outcomes")
-                .hint("the file is damaged: fit again"));
-        }
-        let zeros = || vec![vec![0.0_f32; n_rows * n_targets]; n_outcomes];
-        let mut scores = Scores { mean: zeros(), spread: if spread { zeros() } else { Vec::new() } };
-        let n_block = (BLOCK_ROWS * n_targets).max(1);
-        let mut means: Vec<_> = scores.mean.iter_mut().map(|values| values.chunks_mut(n_block)).collect();
-        let mut spreads: Vec<_> = scores.spread.iter_mut().map(|values| values.chunks_mut(n_block)).collect();
-        let piece = |first_row: usize| Piece {
-            first_row,
-            n_rows: BLOCK_ROWS.min(n_rows - first_row),
-            means: means.iter_mut().filter_map(Iterator::next).collect(),
-            spreads: spreads.iter_mut().filter_map(Iterator::next).collect(),
+        let blocks = Blocks {
+            x,
+            n_features: self.n_features,
+            n_outcomes: self.links.len(),
+            n_targets: self.n_targets,
+            baseline: self.baseline,
+            spread,
         };
-        let pieces: Vec<Piece<'_>> = (0..n_rows).step_by(BLOCK_ROWS).map(piece).collect();
-        pieces.into_par_iter().try_for_each_init(Buffers::default, |buffers, piece| {
+        blocks.fill(|buffers: &mut Buffers, baseline, piece| {
             buffers.block.read(x, piece.first_row, piece.n_rows);
-            self.fill(buffers, baseline.as_deref(), piece)
-        })?;
-        Ok(scores)
+            self.fill(buffers, baseline, piece)
+        })
     }
 
     fn has_spread(&self) -> bool {
@@ -91,14 +74,6 @@ impl Scorer for PoulScorer<'_> {
     fn notes(&self) -> &[String] {
         &self.notes
     }
-}
-
-/// A block of rows and where their effects go, by outcome.
-struct Piece<'s> {
-    first_row: usize,
-    n_rows: usize,
-    means: Vec<&'s mut [f32]>,
-    spreads: Vec<&'s mut [f32]>,
 }
 
 /// The buffers of one thread.

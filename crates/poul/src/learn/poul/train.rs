@@ -193,7 +193,7 @@ pub fn train(data: &ValidTrainingData<'_>, settings: &Settings, run: Run<'_>) ->
 
 /// Reads a model back.
 pub fn load(manifest: &serde_json::Value, tensors: &mut Tensors) -> Result<Box<dyn EffectModel>> {
-    Ok(Box::new(Poul::from_parts(manifest.clone(), tensors)?))
+    Ok(Box::new(Poul::from_parts(manifest, tensors)?))
 }
 
 /// What was given, over the defaults of the preset.

@@ -34,7 +34,7 @@ impl WarmStart {
         params: &ValidParams,
     ) -> Result<Self> {
         let mut tensors: Tensors = model.tensors().into_iter().collect();
-        let saved = Poul::from_parts(model.manifest()?, &mut tensors)?;
+        let saved = Poul::from_parts(&model.manifest()?, &mut tensors)?;
         if saved.outcomes() != outcomes {
             let (saved, ours) = (saved.outcomes().join(", "), outcomes.join(", "));
             let what = format!("the saved model is of the outcomes {saved}, not {ours}");

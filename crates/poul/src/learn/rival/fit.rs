@@ -22,9 +22,7 @@ pub(super) fn settle<S: Surface>(settings: &Settings) -> Result<Settings> {
 }
 
 fn read<S: Surface>(settings: &Settings) -> Result<(S::Model, FoldedTrainingParams)> {
-    if let Some(preset) = &settings.preset {
-        return Err(Error::usage(format!("the learner `{}` has no preset `{preset}`", S::NAME)));
-    }
+    settings.require_no_preset(S::NAME)?;
     let model: S::Model = read_table("model", &settings.model)?;
     let training = match S::HAS_FIRST_STAGE {
         true => read_table("training", &settings.training)?,

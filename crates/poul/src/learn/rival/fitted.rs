@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 use super::fit::build;
 use super::surface::Surface;
 use super::treatments::{Chosen, Treatments};
+use crate::Result;
 use crate::effect::{EffectModel, PolicyShift, Scorer, Scores, Tensor, Tensors};
 use crate::net::{Batch, Ensemble, Layout, Network, RowSource, Tape, Var, predict};
 use crate::policy::PolicySet;
-use crate::{Error, Result};
+use crate::stored::{contradiction, read_stored, store};
 
 /// Fitted networks.
 pub(super) struct Fitted<S: Surface> {
@@ -37,9 +38,7 @@ pub(super) fn load<S: Surface + 'static>(
     manifest: &serde_json::Value,
     tensors: &mut Tensors,
 ) -> Result<Box<dyn EffectModel>> {
-    let damaged = |what: String| Error::input(what).hint("the file is damaged: fit again");
-    let manifest: Manifest<S::Model> =
-        serde_json::from_value(manifest.clone()).map_err(|error| damaged(error.to_string()))?;
+    let manifest: Manifest<S::Model> = read_stored(manifest)?;
     let consistent = manifest.scales.len() == manifest.outcomes.len()
         && !manifest.outcomes.is_empty()
         && manifest.n_features > 0
@@ -48,7 +47,7 @@ pub(super) fn load<S: Surface + 'static>(
         && (manifest.shifts.is_empty() || manifest.shifts.len() == manifest.outcomes.len())
         && manifest.shifts.iter().all(PolicyShift::is_sound);
     if !consistent || S::check(&manifest.model).is_err() {
-        return Err(damaged("the parts of the model contradict each other".to_owned()));
+        return Err(contradiction());
     }
     let (surface, layout) = build::<S>(manifest.n_features, &manifest.treatments, &manifest.model)?;
     let n_members = S::members(&manifest.model);
@@ -85,8 +84,7 @@ impl<S: Surface> EffectModel for Fitted<S> {
     }
 
     fn manifest(&self) -> Result<serde_json::Value> {
-        serde_json::to_value(&self.manifest)
-            .map_err(|error| Error::other(format!("cannot store the model: {error}")).source(error))
+        store(&self.manifest)
     }
 
     fn tensors(&self) -> Vec<Tensor<'_>> {

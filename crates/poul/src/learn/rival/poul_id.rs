@@ -11,7 +11,8 @@ use crate::learn::Learner;
 use crate::learn::poul;
 use crate::net::RowSource;
 use crate::policy::PolicySet;
-use crate::{Error, Result, Run};
+use crate::stored::{damaged, read_stored, store};
+use crate::{Result, Run};
 
 /// The learner.
 pub(crate) const POUL_ID: Learner = Learner {
@@ -34,11 +35,9 @@ fn train(data: &ValidTrainingData<'_>, settings: &Settings, run: Run<'_>) -> Res
 }
 
 fn load(manifest: &Value, tensors: &mut Tensors) -> Result<Box<dyn EffectModel>> {
-    let damaged = |what: String| Error::input(what).hint("the file is damaged: fit again");
-    let Manifest { poul, run } =
-        Manifest::deserialize(manifest).map_err(|error| damaged(error.to_string()))?;
+    let Manifest { poul, run } = read_stored(manifest)?;
     if run.is_empty() {
-        return Err(damaged("the model knows no policies".to_owned()));
+        return Err(damaged("the model knows no policies"));
     }
     Ok(Box::new(PoulId { poul: poul::load(&poul, tensors)?, run }))
 }
@@ -105,9 +104,7 @@ impl EffectModel for PoulId {
     }
 
     fn manifest(&self) -> Result<Value> {
-        let manifest = Manifest { poul: self.poul.manifest()?, run: self.run.clone() };
-        serde_json::to_value(manifest)
-            .map_err(|error| Error::other(format!("cannot store the model: {error}")).source(error))
+        store(&Manifest { poul: self.poul.manifest()?, run: self.run.clone() })
     }
 
     fn tensors(&self) -> Vec<Tensor<'_>> {

@@ -9,7 +9,8 @@ use crate::effect::{EffectModel, Scorer, Scores, Settings, Tensor, Tensors, Trai
 use crate::learn::Learner;
 use crate::net::RowSource;
 use crate::policy::PolicySet;
-use crate::{Error, Result, Run, Seed};
+use crate::stored::{contradiction, read_stored, store};
+use crate::{Result, Run, Seed};
 
 /// The learner.
 pub(crate) const RANDOM: Learner = Learner {
@@ -22,17 +23,8 @@ pub(crate) const RANDOM: Learner = Learner {
 
 const NAME: &str = "random";
 
-/// There is nothing to set.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct NoSettings {}
-
 fn settle(settings: &Settings) -> Result<Settings> {
-    if let Some(preset) = &settings.preset {
-        return Err(Error::usage(format!("the learner `{NAME}` has no preset `{preset}`")));
-    }
-    let (model, training): (NoSettings, NoSettings) = settings.read()?;
-    Settings::of(None, &model, &training)
+    settings.require_none(NAME)
 }
 
 fn train(data: &ValidTrainingData<'_>, settings: &Settings, run: Run<'_>) -> Result<Trained> {
@@ -47,10 +39,9 @@ fn train(data: &ValidTrainingData<'_>, settings: &Settings, run: Run<'_>) -> Res
 }
 
 fn load(manifest: &serde_json::Value, _tensors: &mut Tensors) -> Result<Box<dyn EffectModel>> {
-    let damaged = |what: String| Error::input(what).hint("the file is damaged: fit again");
-    let model = Random::deserialize(manifest).map_err(|error| damaged(error.to_string()))?;
+    let model: Random = read_stored(manifest)?;
     if model.scales.len() != model.outcomes.len() || model.n_features == 0 {
-        return Err(damaged("the parts of the model contradict each other".to_owned()));
+        return Err(contradiction());
     }
     Ok(Box::new(model))
 }
@@ -84,8 +75,7 @@ impl EffectModel for Random {
     }
 
     fn manifest(&self) -> Result<serde_json::Value> {
-        serde_json::to_value(self)
-            .map_err(|error| Error::other(format!("cannot store the model: {error}")).source(error))
+        store(self)
     }
 
     fn tensors(&self) -> Vec<Tensor<'_>> {

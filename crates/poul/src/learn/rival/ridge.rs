@@ -7,11 +7,14 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::effect::{EffectModel, Scorer, Scores, Settings, Tensor, Tensors, Trained, ValidTrainingData};
+use crate::effect::{
+    EffectModel, NoSettings, Scorer, Scores, Settings, Tensor, Tensors, Trained, ValidTrainingData,
+};
 use crate::learn::poul::TreatmentSpace;
 use crate::net::RowSource;
 use crate::nuisance::{FirstStage, Folds};
 use crate::policy::PolicySet;
+use crate::stored::{contradiction, read_stored, store};
 use crate::{Error, Result, Run};
 
 /// The learner's name.
@@ -32,16 +35,9 @@ struct RidgeParams {
     folds: usize,
 }
 
-/// There is nothing to set.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct NoSettings {}
-
 /// Completes settings with defaults.
 pub fn settle(settings: &Settings) -> Result<Settings> {
-    if let Some(preset) = &settings.preset {
-        return Err(Error::usage(format!("the learner `{NAME}` has no preset `{preset}`")));
-    }
+    settings.require_no_preset(NAME)?;
     let (model, training): (NoSettings, RidgeParams) = settings.read()?;
     if training.folds > 100 {
         return Err(Error::usage("`training.folds` is out of range").hint("it must be 0 to 100"));
@@ -105,11 +101,9 @@ pub fn train(data: &ValidTrainingData<'_>, settings: &Settings, run: Run<'_>) ->
 
 /// Reads a model back.
 pub fn load(manifest: &serde_json::Value, tensors: &mut Tensors) -> Result<Box<dyn EffectModel>> {
-    let damaged = |what: String| Error::input(what).hint("the file is damaged: fit again");
-    let manifest: Manifest =
-        serde_json::from_value(manifest.clone()).map_err(|error| damaged(error.to_string()))?;
+    let manifest: Manifest = read_stored(manifest)?;
     if manifest.scales.len() != manifest.outcomes.len() || !manifest.space.is_consistent() {
-        return Err(damaged("the parts of the model contradict each other".to_owned()));
+        return Err(contradiction());
     }
     let shape = [manifest.n_features.saturating_add(1), manifest.space.atoms.len()];
     let coefficients = (0..manifest.outcomes.len())
@@ -171,8 +165,7 @@ impl EffectModel for Ridge {
     }
 
     fn manifest(&self) -> Result<serde_json::Value> {
-        serde_json::to_value(&self.manifest)
-            .map_err(|error| Error::other(format!("cannot store the model: {error}")).source(error))
+        store(&self.manifest)
     }
 
     fn tensors(&self) -> Vec<Tensor<'_>> {

@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Result;
 use crate::effect::ValidTrainingData;
 use crate::learn::poul::TreatmentSpace;
 use crate::net::{Tape, Var};
 use crate::policy::PolicySet;
-use crate::{Error, Result};
+use crate::stored::damaged;
 
 /// What of a policy a rival sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,7 +121,7 @@ impl Treatments {
     ) -> Result<usize> {
         let nearest = policies.nearest_among(policy, run.iter().copied(), 1);
         let Some((nearest, distance)) = nearest.first() else {
-            return Err(Error::input("the model knows no policies").hint("the file is damaged: fit again"));
+            return Err(damaged("the model knows no policies"));
         };
         if self.tier == Tier::Id {
             let (name, other) = (policies.name(policy), policies.name(*nearest));

@@ -4,11 +4,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::params::StackLoss;
+use crate::Result;
 use crate::effect::{Averages, EffectModel, PolicyShift, Scorer, Scores, Tensor, Tensors};
 use crate::learn::learner;
 use crate::net::RowSource;
 use crate::policy::{Attributes, PolicySet};
-use crate::{Error, Result};
+use crate::stored::{contradiction, damaged, read_stored, store};
 
 /// How a stack came about, as its model file tells it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -117,14 +118,13 @@ struct StoredMember {
 
 /// Reads a model back.
 pub(super) fn load(manifest: &Value, tensors: &mut Tensors) -> Result<Box<dyn EffectModel>> {
-    let damaged = |what: String| Error::input(what).hint("the file is damaged: fit again");
-    let Manifest { n_features, members, anchor, shifts, summary } =
-        Manifest::deserialize(manifest).map_err(|error| damaged(error.to_string()))?;
+    let Manifest { n_features, members, anchor, shifts, summary } = read_stored(manifest)?;
     let mut models = Vec::with_capacity(members.len());
     for StoredMember { name, model } in members {
         let learner = learner(&name).map_err(|error| error.at("a member of the stack"))?;
         let mut own = tensors.split_off(&prefix(&name));
-        let model = (learner.load)(&model, &mut own).map_err(|error| error.at(format!("member `{name}`")))?;
+        let model =
+            (learner.load)(&model, &mut own).map_err(|error| error.within(format!("member `{name}`")))?;
         if let Some(tensor) = own.names().next() {
             return Err(damaged(format!("tensor `{tensor}` does not belong to the member `{name}`")));
         }
@@ -147,10 +147,6 @@ impl Stack {
         summary: StackSummary,
         n_features: usize,
     ) -> Result<Self> {
-        let damaged = || {
-            Error::input("the parts of the stack contradict each other")
-                .hint("the file is damaged: fit again")
-        };
         let outcomes: Vec<String> = summary.outcomes.iter().map(|own| own.outcome.clone()).collect();
         let weight = |name: &str, own: &OutcomeWeights| {
             own.members.iter().find(|own| own.name == name).map_or(0.0, |own| own.weight)
@@ -171,7 +167,7 @@ impl Stack {
             && shifts.len() == if place.is_some() { outcomes.len() } else { 0 }
             && shifts.iter().all(PolicyShift::is_sound);
         if !is_sound {
-            return Err(damaged());
+            return Err(contradiction());
         }
         Ok(Self { outcomes, n_features, members, anchor: place.flatten(), shifts, summary })
     }
@@ -240,15 +236,13 @@ impl EffectModel for Stack {
 
     fn manifest(&self) -> Result<Value> {
         let stored = |own: &Member| Ok(StoredMember { name: own.name.clone(), model: own.model.manifest()? });
-        let manifest = Manifest {
+        store(&Manifest {
             n_features: self.n_features,
             members: self.members.iter().map(stored).collect::<Result<_>>()?,
             anchor: self.anchor.map(|place| self.members[place].name.clone()),
             shifts: self.shifts.clone(),
             summary: self.summary.clone(),
-        };
-        serde_json::to_value(manifest)
-            .map_err(|error| Error::other(format!("cannot store the model: {error}")).source(error))
+        })
     }
 
     fn tensors(&self) -> Vec<Tensor<'_>> {

@@ -65,7 +65,7 @@ impl Evidence<'_> {
         for fold in 0..n_folds {
             let name = format!("fold {} of {n_folds}", fold + 1);
             let run = run.child("stack").child("fold").index(fold as u64);
-            let place = |error: crate::Error| error.at(format!("without {name}"));
+            let place = |error: crate::Error| error.within(format!("without {name}"));
             self.fold(&folds, fold, &name, &mut moments, run).map_err(place)?;
         }
         Ok(moments)
@@ -94,7 +94,7 @@ impl Evidence<'_> {
             let seed = root(run.seed, learner, self.params);
             let run = Run { seed, memory: Some(&memory), ..run.told(&progress) };
             let trained = (learner.train)(&data, settings, run)
-                .map_err(|error| error.at(format!("member `{}`", learner.name)))?;
+                .map_err(|error| error.within(format!("member `{}`", learner.name)))?;
             let model = trained.effects.as_ref();
             if self.is_anchored && learner.name == poul::NAME {
                 anchor = population.averages(model)?;

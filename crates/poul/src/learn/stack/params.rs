@@ -94,10 +94,8 @@ pub(super) fn settle(settings: &Settings) -> Result<Settings> {
 
 /// Reads and checks settings.
 pub(super) fn read(settings: &Settings) -> Result<Params> {
-    if let Some(preset) = &settings.preset {
-        return Err(Error::usage(format!("the learner `{NAME}` has no preset `{preset}`"))
-            .hint("presets of members stand under [learners.NAME]"));
-    }
+    let hint = "presets of members stand under [learners.NAME]";
+    settings.require_no_preset(NAME).map_err(|error| error.hint(hint))?;
     let (mut model, training): (ModelParams, TrainingParams) = settings.read()?;
     if !(2..=100).contains(&training.folds) {
         return Err(Error::usage("`training.folds` is out of range").hint("it must be 2 to 100"));
@@ -125,7 +123,7 @@ pub(super) fn read(settings: &Settings) -> Result<Params> {
     for name in &model.of {
         let learner = learner(name).map_err(|error| error.at(place()))?;
         let given = model.learners.get(name).cloned().unwrap_or_default();
-        let settings = (learner.settle)(&given).map_err(|error| error.at(format!("member `{name}`")))?;
+        let settings = (learner.settle)(&given).map_err(|error| error.within(format!("member `{name}`")))?;
         members.push((learner, settings));
     }
     Ok(Params { model, training, members })

@@ -80,7 +80,7 @@ pub(super) fn train(data: &ValidTrainingData<'_>, settings: &Settings, run: Run<
         }
         let (seed, progress) = (root(run.seed, learner, &params), named(learner.name));
         let trained = (learner.train)(data, settings, Run { seed, ..run.told(&progress) })
-            .map_err(|error| error.at(format!("member `{}`", learner.name)))?;
+            .map_err(|error| error.within(format!("member `{}`", learner.name)))?;
         if is_anchor {
             averages = population.averages(trained.effects.as_ref())?;
             // Without averages there is nothing to lie around.

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::objective::Objective;
 use crate::Result;
-use crate::net::{RowSource, Tensor, Tensors, check_n_rows, damaged};
+use crate::net::{RowSource, Tensor, Tensors, check_n_rows};
+use crate::stored::damaged;
 use crate::tree::{Cuts, MOST_FEATURES, Tree, TreeParts};
 
 /// Rows that walk down the trees together.

@@ -3,9 +3,10 @@
 use rayon::prelude::*;
 
 use crate::Result;
-use crate::net::{RowSource, Tensor, Tensors, check_n_rows, damaged};
+use crate::net::{RowSource, Tensor, Tensors, check_n_rows};
 use crate::nuisance::ridge::Data;
 use crate::nuisance::rows::SomeRows;
+use crate::stored::damaged;
 
 use super::cross_fit::Task;
 use super::fold_rows::FoldRows;

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
-use crate::net::damaged;
 use crate::net::{Activation, Batch, Dense, Init, Layout, Mlp, Network, Tape, Var};
+use crate::stored::damaged;
 
 use super::params::{MAX_WIDTH, OutcomeKind, OutcomeLoss, check_dropout, check_widths};
 
@@ -29,7 +29,7 @@ impl Shape {
         check_widths("head_hidden", &self.head_hidden)?;
         check_dropout(self.dropout)?;
         if self.n_features > 1 << 24 || self.n_classes > MAX_WIDTH || self.losses.len() > MAX_WIDTH {
-            return Err(damaged("the outcome model is of an impossible size".to_owned()));
+            return Err(damaged("the outcome model is of an impossible size"));
         }
         let mut layout = Layout::builder();
         let group = layout.group("m");

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::net::{Ensemble, Epoch, RowSource, Tensor, Tensors, damaged};
+use crate::net::{Ensemble, Epoch, RowSource, Tensor, Tensors};
 use crate::nuisance::boosted::{Boosted, BoostedManifest};
+use crate::stored::damaged;
 use crate::{Error, Result};
 
 use super::linear::Lines;
@@ -165,7 +166,7 @@ impl OutcomeModels {
             && fitted.is_empty() != has_model
             && blend.as_ref().is_none_or(of_outcomes);
         if !is_whole {
-            return Err(damaged("the outcome model's parts do not fit together".to_owned()));
+            return Err(damaged("the outcome model's parts do not fit together"));
         }
         let mut models = Self::new(*n_outcomes, fitted, shape.clone());
         models.blend = blend.clone();
@@ -186,7 +187,7 @@ impl OutcomeModels {
         if let Some(boosted) = boosted {
             let boosted = Boosted::from_parts(boosted, &vec![1; fitted.len()], "m.boosted", tensors)?;
             if boosted.cuts.n_features() != shape.n_features {
-                return Err(damaged("the boosted trees are of other features".to_owned()));
+                return Err(damaged("the boosted trees are of other features"));
             }
             models.boosted = Some(boosted);
         }

@@ -5,9 +5,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
-use crate::net::damaged;
 use crate::net::{Activation, Batch, Dense, Init, Layout, Mlp, Network, Tape, Var};
 use crate::nuisance::outcome::params::{MAX_WIDTH, check_dropout, check_widths};
+use crate::stored::damaged;
 
 /// Everything that decides which weights a network has.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ impl Shape {
         check_widths("hidden", &self.hidden)?;
         check_dropout(self.dropout)?;
         if self.n_features > 1 << 24 || self.n_classes > MAX_WIDTH || log_shares.len() != self.n_classes {
-            return Err(damaged("the propensity model is of an impossible size".to_owned()));
+            return Err(damaged("the propensity model is of an impossible size"));
         }
         let mut layout = Layout::builder();
         let group = layout.group("pi");

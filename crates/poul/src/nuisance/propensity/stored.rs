@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::net::{Ensemble, Epoch, RowSource, Tensor, Tensors, damaged};
+use crate::net::{Ensemble, Epoch, RowSource, Tensor, Tensors};
 use crate::nuisance::boosted::{Boosted, BoostedManifest};
 use crate::nuisance::classes::{NEVER_RUN, PolicyClasses};
+use crate::stored::damaged;
 use crate::{Error, Result};
 
 use super::Propensity;
@@ -147,7 +148,7 @@ impl PropensityModels {
             && [classes.class_of.len(), classes.within.len()] == [floors.len(); 2]
             && classes.class_of.iter().all(|class| *class == NEVER_RUN || is_class(class));
         if !is_whole {
-            return Err(damaged("the propensity model's parts do not fit together".to_owned()));
+            return Err(damaged("the propensity model's parts do not fit together"));
         }
         let mut models = Vec::with_capacity(folds.len());
         for (fold, part) in folds.iter().enumerate() {
@@ -172,7 +173,7 @@ impl PropensityModels {
                 && part.absent.iter().flatten().all(is_class);
             match is_whole {
                 true => Ok(BoostedPropensity { boosted: trees, absent: part.absent.clone() }),
-                false => Err(damaged("the propensity trees' parts do not fit together".to_owned())),
+                false => Err(damaged("the propensity trees' parts do not fit together")),
             }
         };
         let boosted = boosted.as_ref().map(of_trees).transpose()?;
