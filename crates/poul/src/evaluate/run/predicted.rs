@@ -63,7 +63,7 @@ impl<'a> Predicted<'a> {
     }
 
     /// Scores the next batch.
-    fn add(&mut self, features: &[ArrayRef], exposure: &[Vec<f32>]) -> Result<()> {
+    pub(super) fn add(&mut self, features: &[ArrayRef], exposure: &[Vec<f32>]) -> Result<()> {
         let encoder = &self.model.manifest().encoder;
         let (width, n_rows) = (encoder.width(), features.first().map_or(0, Array::len));
         self.encoded.resize(n_rows * width, 0.0);
