@@ -95,15 +95,6 @@ impl AtomicFile {
     pub fn path(&self) -> &Path {
         &self.path
     }
-
-    /// The open file, for writers that need to own one.
-    pub fn try_clone(&self) -> Result<File> {
-        let file = match self.file.get_ref() {
-            Pending::Named(file, _) => file.as_file(),
-            Pending::Streamed(file) => file,
-        };
-        file.try_clone().map_err(|error| Error::output(&self.path, error))
-    }
 }
 
 impl Write for AtomicFile {
@@ -300,28 +291,28 @@ mod tests {
     #[test]
     fn devices_and_pipes_are_refused() {
         use std::os::unix::fs::FileTypeExt;
-            let error = AtomicFile::create_named(path, "a model").err().unwrap();
-            assert_eq!(error.hint_text(), Some("give the name of a file"));
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("socket");
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         let link = folder.path().join("link");
         std::os::unix::fs::symlink("/dev/null", &link).unwrap();
+        for path in [Path::new("/dev/null"), Path::new("/dev/stderr"), &socket, &link] {
+            let error = AtomicFile::create(path).err().unwrap();
+            assert!(error.to_string().contains("not a file"), "{error}");
+            assert!(error.hint_text().unwrap().contains("standard output"));
+            let error = AtomicFile::create_named(path, "a model").err().unwrap();
+            assert_eq!(error.hint_text(), Some("give the name of a file"));
+        }
+        assert!(std::fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+        assert!(link.is_symlink());
+    }
+
     #[test]
     fn what_must_be_a_file_is_not_streamed() {
         for path in STANDARD_OUTPUT {
             let error = AtomicFile::create_named(path, "a model").err().unwrap();
             assert!(error.to_string().starts_with("a model is a file"), "{error}");
         }
-    }
-
-        for path in [Path::new("/dev/null"), Path::new("/dev/stderr"), &socket, &link] {
-            let error = AtomicFile::create(path).err().unwrap();
-            assert!(error.to_string().contains("not a file"), "{error}");
-            assert!(error.hint_text().unwrap().contains("standard output"));
-        }
-        assert!(std::fs::metadata("/dev/null").unwrap().file_type().is_char_device());
-        assert!(link.is_symlink());
     }
 
     #[test]

@@ -15,4 +15,5 @@ mod worth;
 
 pub use effects::{Assigned, BY_PREDICTED_EFFECT, average_effects};
 pub(crate) use simultaneous::{max_t_quantile, sidak_quantile};
-pub use worth::{Choice, Estimated, OutcomeWorth, Rule, RuleWorth, WorthParams, worth, worth_band};
+pub(crate) use worth::{Choice, Rule, WorthParams, worth, worth_band};
+pub use worth::{Estimated, OutcomeWorth, RuleWorth};
