@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
-use poul::data::{Need, Roles};
 use poul::decide::design::{Design, DesignParams, Effect, Proposal, Users};
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -39,17 +38,8 @@ pub(crate) fn design(
         let Some(frame) = users else {
             return poul::decide::design::design(model, &params, None, progress);
         };
-        let fitted = &model.manifest().roles;
-        let roles = Roles {
-            population: request.population.clone(),
-            treatment: fitted.treatment.clone(),
-            treatment_columns: fitted.treatment_columns.clone(),
-            ..Roles::default()
-        };
-        let columns =
-            model.columns(&frame.source, &roles, Need::SCORE).map_err(|error| frame.locate(error))?;
-        let users =
-            Users::read(model, &frame.source, &columns, progress).map_err(|error| frame.locate(error))?;
+        let users = Users::read(model, &frame.source, request.population.as_deref(), progress);
+        let users = users.map_err(|error| frame.locate(error))?;
         poul::decide::design::design(model, &params, Some(users), progress)
     })?;
     let text = crate::failure::guarded(py, || to_json(&found))?;

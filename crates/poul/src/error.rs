@@ -97,7 +97,7 @@ impl Error {
     }
 
     /// The column `name` is not among `known`.
-    pub fn missing_column<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(crate) fn missing_column<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
         let known: Vec<&str> = known.into_iter().collect();
         let error = Self::input(format!("there is no column `{name}`"));
         error.hint(suggestion("columns", name, &known))

@@ -95,15 +95,6 @@ impl AtomicFile {
     pub fn path(&self) -> &Path {
         &self.path
     }
-
-    /// The open file, for writers that need to own one.
-    pub fn try_clone(&self) -> Result<File> {
-        let file = match self.file.get_ref() {
-            Pending::Named(file, _) => file.as_file(),
-            Pending::Streamed(file) => file,
-        };
-        file.try_clone().map_err(|error| Error::output(&self.path, error))
-    }
 }
 
 impl Write for AtomicFile {

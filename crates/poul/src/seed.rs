@@ -41,6 +41,7 @@ impl Seed {
     }
 
     /// A generator at the start of this stream.
+    #[doc(hidden)]
     pub fn rng(self) -> Rng {
         Rng::seed_from_u64(self.0)
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
-use poul::data::{Need, Roles, Source};
+use poul::data::Source;
 use poul::decide::design::{By, Design, DesignParams, Users, design};
 use poul::model::Model;
 use poul::policy::PolicySet;
@@ -25,11 +25,8 @@ pub(crate) fn run(args: &DesignArgs, common: &Common, terminal: &Terminal) -> Re
         None => design(&model, &params, None, terminal)?,
         Some(data) => {
             let source = Source::open_path(data)?;
-            let columns = model.columns(&source, &roles(args, &model), Need::SCORE);
-            let columns = columns.map_err(|error| about_data(error, data))?;
-            let users =
-                Users::read(&model, &source, &columns, terminal).map_err(|error| about_data(error, data))?;
-            design(&model, &params, Some(users), terminal)?
+            let users = Users::read(&model, &source, args.population.as_deref(), terminal);
+            design(&model, &params, Some(users.map_err(|error| about_data(error, data))?), terminal)?
         }
     };
     found.notes.iter().for_each(|note| terminal.warn(note));
@@ -114,16 +111,6 @@ fn allowed(entries: &[String]) -> Result<BTreeMap<String, Vec<String>>> {
 }
 
 /// Users are averaged over whatever was done to them.
-fn roles(args: &DesignArgs, model: &Model) -> Roles {
-    let trained = &model.manifest().roles;
-    Roles {
-        population: args.population.clone(),
-        treatment: trained.treatment.clone(),
-        treatment_columns: trained.treatment_columns.clone(),
-        ..Roles::default()
-    }
-}
-
 /// A policy file that is to be written, begun before the work so that a folder that is not there is told at once.
 struct PolicyFile {
     file: AtomicFile,

@@ -8,7 +8,7 @@ use crate::model::{LEARNERS, Learner};
 use crate::{Error, Result};
 
 /// The learners that are compared where none are named, as far as the registry has them.
-pub const DEFAULT_LEARNERS: &[&str] = &["poul", "ridge", "s-learner", "t-learner", "random"];
+const DEFAULT_LEARNERS: &[&str] = &["poul", "ridge", "s-learner", "t-learner", "random"];
 
 /// A learner with settings that were settled.
 #[derive(Clone, Debug)]
@@ -94,7 +94,7 @@ impl Entrant {
     }
 }
 
-/// The names of [`DEFAULT_LEARNERS`] that the registry has.
+/// The names of `DEFAULT_LEARNERS` that the registry has.
 pub fn default_learners() -> Vec<&'static str> {
     let known = |name: &&&str| LEARNERS.iter().any(|learner| learner.name == **name);
     DEFAULT_LEARNERS.iter().filter(known).copied().collect()

@@ -30,11 +30,15 @@ mod test_rows;
 mod truth;
 mod validation;
 
-pub use entrant::{DEFAULT_LEARNERS, Entrant, Schedule, default_learners};
+pub use entrant::{Entrant, Schedule, default_learners};
 pub use preparation::Preparation;
 pub use result::{AssignedCell, Cell, Comparison, Estimate, Failure, LearnerResult, Population};
 pub use run::{ComparisonRequest, compare};
-pub use split::{Split, TestTable};
+pub use split::Split;
+
+// For front ends, tests and benchmarks: no part of the interface for users.
+#[doc(hidden)]
+pub use split::TestTable;
 
 pub(crate) use part::Part;
 pub(crate) use preparation::Prepared;

@@ -8,8 +8,10 @@ use crate::{Error, Result};
 #[derive(Clone, Debug)]
 pub enum Split {
     /// Those of another table.
+    #[doc(hidden)]
     Table(Box<TestTable>),
     /// Those for which the second expression holds; those for which the first does are trained on.
+    #[doc(hidden)]
     Filters {
         /// The rows to train on.
         train: Filter,

@@ -71,7 +71,7 @@ impl Matrix {
     }
 
     /// Bytes of memory that the rows take; none where they are in a scratch file.
-    pub fn memory_bytes(&self) -> u64 {
+    pub(crate) fn memory_bytes(&self) -> u64 {
         match &self.store {
             Store::Memory(values) => size_of_val(values.as_slice()) as u64,
             Store::Scratch(_) => 0,

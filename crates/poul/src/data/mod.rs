@@ -32,22 +32,22 @@ mod wildcard;
 mod write;
 
 pub use budget::Budget;
-pub use encoder::{Encoder, EncoderParams, ValidEncoderParams};
+pub(crate) use encoder::Unseen;
+pub use encoder::{EncoderParams, ValidEncoderParams};
 pub(crate) use fingerprint::Digest;
 pub(crate) use gather::gather_rows;
 pub(crate) use moment::is_moment;
+pub(crate) use raw_column::MISSING;
 pub(crate) use reader_check::LARGEST;
-pub use roles::{Columns, Design, ExposureRole, ExposureScale, Roles};
+pub use roles::{Design, ExposureRole, ExposureScale, Roles};
 pub use source::Source;
-pub use table::Table;
 pub(crate) use table::pick;
-pub use write::TableWriter;
 
 // For front ends, tests and benchmarks: no part of the interface for users.
 #[doc(hidden)]
 pub use dataset::Dataset;
 #[doc(hidden)]
-pub use encoder::{EncoderFit, Unseen};
+pub use encoder::{Encoder, EncoderFit};
 #[doc(hidden)]
 pub use filter::Filter;
 #[doc(hidden)]
@@ -57,10 +57,14 @@ pub use labels::Labels;
 #[doc(hidden)]
 pub use matrix::{Matrix, MatrixBuilder};
 #[doc(hidden)]
-pub use raw_column::{MISSING, RawCells, RawColumn};
+pub use raw_column::{RawCells, RawColumn};
 #[doc(hidden)]
 pub use reader::{Batch, RowReader};
 #[doc(hidden)]
-pub use roles::{ExposureColumn, Feature, Need, Prediction, Propensity};
+pub use roles::{Columns, ExposureColumn, Feature, Need, Prediction, Propensity};
+#[doc(hidden)]
+pub use table::Table;
 #[doc(hidden)]
 pub use values::numbers;
+#[doc(hidden)]
+pub use write::TableWriter;

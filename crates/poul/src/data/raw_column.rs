@@ -11,14 +11,14 @@ use super::values::{number_label, numbers};
 use crate::{Error, Result};
 
 /// The code of a missing category.
-pub const MISSING: u32 = u32::MAX;
+pub(crate) const MISSING: u32 = u32::MAX;
 
 /// The cells of a column: numbers (dates in their own unit), or categories.
 #[derive(Clone, Debug)]
 pub enum RawCells {
     /// Numbers; NaN is missing.
     Numbers(Vec<f64>),
-    /// Text and booleans: codes into the labels; [`MISSING`] is missing.
+    /// Text and booleans: codes into the labels; `MISSING` is missing.
     Categories {
         /// The code of each row.
         codes: Vec<u32>,
@@ -117,12 +117,12 @@ impl RawColumn {
     }
 
     /// Whether its numbers are dates or timestamps.
-    pub fn is_time(&self) -> bool {
+    pub(crate) fn is_time(&self) -> bool {
         self.unit.is_some()
     }
 
     /// A number of this column as it is shown in the name of a group; dates as dates.
-    pub fn number_name(&self, value: f64) -> String {
+    pub(crate) fn number_name(&self, value: f64) -> String {
         match self.unit {
             Some(unit) => moment_name(value * unit),
             None => short_number(value),

@@ -145,12 +145,7 @@ impl Source {
         Some(self.n_rows)
     }
 
-    /// About how many bytes the named columns take once decoded; text is guessed at 16 bytes a cell.
-    pub fn decoded_bytes_estimate(&self, columns: &[&str]) -> u64 {
-        self.n_rows.saturating_mul(self.decoded_row_bytes(columns) as u64)
-    }
-
-    /// About how many bytes one row of the named columns takes once decoded.
+    /// About how many bytes one row of the named columns takes once decoded; text is guessed.
     pub(crate) fn decoded_row_bytes(&self, columns: &[&str]) -> usize {
         let bytes = |data_type: &DataType| match data_type {
             DataType::Dictionary(keys, _) => keys.primitive_width().unwrap_or(8),

@@ -132,7 +132,7 @@ impl Table {
     }
 
     /// The weight of a row.
-    pub fn weight_of(&self, row: usize) -> f64 {
+    pub(crate) fn weight_of(&self, row: usize) -> f64 {
         self.weight.as_ref().map_or(1.0, |weight| weight[row])
     }
 

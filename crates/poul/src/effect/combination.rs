@@ -2,7 +2,7 @@
 
 use crate::{Error, Result};
 
-/// The context and value pairs of a combination, as [`combination_name`](crate::policy::combination_name) writes them.
+/// The context and value pairs of a combination, as `combination_name` writes them.
 ///
 /// Space around names does not count unless they are quoted. A quoted name begins and ends with `"`; inside, `\"` and
 /// `\\` stand for a quotation mark and a backslash.

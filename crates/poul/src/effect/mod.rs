@@ -42,10 +42,11 @@ mod training_data;
 mod training_rows;
 mod wrong_setting;
 
-pub use averages::{AverageEstimate, Averages};
+#[doc(inline)]
+pub use crate::net::Epoch;
+pub use question::Question;
 pub use settings::Settings;
-pub use support::{AtomSupport, PolicySupport, Support};
-pub use table::EffectTable;
+pub use support::{AtomSupport, PolicySupport};
 pub use trained::Phase;
 
 pub(crate) use policy_shift::PolicyShift;
@@ -59,6 +60,8 @@ pub use crate::net::{Tensor, Tensors};
 #[doc(hidden)]
 pub use crate::nuisance::{BaselineRows, OutcomeColumn};
 #[doc(hidden)]
+pub use averages::{AverageEstimate, Averages};
+#[doc(hidden)]
 pub use beside::name_beside;
 #[doc(hidden)]
 pub use combination::combination;
@@ -69,7 +72,11 @@ pub use exposed::ExposedRows;
 #[doc(hidden)]
 pub use own_contrast::{AssignedTable, PolicyColumn};
 #[doc(hidden)]
-pub use question::{Asked, Question};
+pub use question::Asked;
+#[doc(hidden)]
+pub use support::Support;
+#[doc(hidden)]
+pub use table::EffectTable;
 #[doc(hidden)]
 pub use trained::Trained;
 #[doc(hidden)]
@@ -82,6 +89,7 @@ use crate::net::RowSource;
 use crate::policy::{Attributes, PolicySet};
 
 /// Effects as a function of features and policies.
+#[doc(hidden)]
 pub trait EffectModel: Send + Sync {
     /// The outcomes, in the order of every [`Scores`].
     fn outcomes(&self) -> &[String];
@@ -153,6 +161,7 @@ pub trait EffectModel: Send + Sync {
 }
 
 /// Effects of some policies against one, as a function of features.
+#[doc(hidden)]
 pub trait Scorer: Send + Sync {
     /// The effects for every row. `spread` asks for the standard deviation over members too, or for the standard error
     /// where members were fitted on halves of the rows.
@@ -177,6 +186,7 @@ pub trait Scorer: Send + Sync {
 
 /// Effects in the units of each outcome.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[doc(hidden)]
 pub struct Scores {
     /// For each outcome, rows × targets, row after row: the mean over members.
     pub mean: Vec<Vec<f32>>,

@@ -28,6 +28,7 @@ pub struct Asked {
 
 impl Question {
     /// Finds the policies in `policies`. In the factorial form a combination that is not among them is added.
+    #[doc(hidden)]
     pub fn ask(&self, policies: &PolicySet, factorial: bool) -> Result<Asked> {
         let Some(against) = &self.against else {
             let error = Error::usage("no policy to compare with is named, and the model has no control");

@@ -26,13 +26,13 @@
 //! |---|---|
 //! | `metric` | the metrics, and the list of them |
 //! | `average` | average effects by the doubly robust score |
-//! | [`summary`] | an evaluation of rows that are never in one place, from sums that merge |
-//! | [`trust`] | whether effects can be trusted; takes a model |
+//! | `summary` | an evaluation of rows that are never in one place, from sums that merge |
+//! | `trust` | whether effects can be trusted; takes a model |
 //! | [`run`] | a whole evaluation, from tables to an [`Evaluation`]; takes a model |
 //!
-//! Beside the metrics, [`average_effects`] gives the average effect of every policy, over all rows and by group, with
-//! intervals, simultaneous bands and false-discovery rates; [`WhoGains`] says along which features effects differ;
-//! [`verdicts`] says what it all amounts to.
+//! Beside the metrics an [`Evaluation`] of [`run`] has the average effect of every policy, over all rows and by group, with
+//! intervals, simultaneous bands and false-discovery rates, and along which features effects differ; [`verdicts`] says what it
+//! all amounts to.
 //!
 //! **Weights** count rows: a weight of 2 gives what the row twice would have given, exactly, in every metric that
 //! does not follow the input order of ties. Weights that sum to less than the number of rows are scaled up to sum to
@@ -45,19 +45,23 @@ mod metric;
 mod reasons;
 mod result;
 pub mod run;
+#[doc(hidden)]
 pub mod summary;
+#[doc(hidden)]
 pub mod trust;
 mod verdict;
 mod who_gains;
 
-pub use average::{OutcomeWorth, RuleWorth, WorthParams};
+pub use average::{Estimated, OutcomeWorth, RuleWorth};
 pub(crate) use average::{max_t_quantile, sidak_quantile};
 pub use metric::{
-    Ate, Better, Bin, Bootstrap, Calibration, CostCurve, CostPair, CostPoint, Effects, Metric, Metrics,
-    Outcome, Params, Rate, Slope, Strategy, ValidParams, assigned, ate, ate_error, auuc, auuc_causalml,
-    auuc_causalml_unnormalised, calibration, calibration_slope, cost_curve, evaluate, gain_curve,
-    normalised_pehe, pehe, qini, qini_auc_sklift, qini_causalml, qini_causalml_unnormalised, r_loss, r_score,
-    rate, rate_autoc, rate_qini, uplift_at_k, uplift_auc_sklift,
+    About, AssignedReading, AssignedRows, Ate, Better, Bin, Bootstrap, Calibration, CostCurve, CostPair,
+    CostPoint, Definition, Draws, Effects, Metric, Metrics, Number, Outcome, Params, Ranked, Rate, Rows,
+    Sample, Scored, Shown, Slope, Strategy, Totals, ValidParams, assigned, ate, ate_error, auuc,
+    auuc_causalml, auuc_causalml_unnormalised, calibration, calibration_slope, constant_effect, cost_curve,
+    dr_scores, dr_scores_randomized, evaluate, gain_curve, normalised_pehe, pehe, qini, qini_auc_sklift,
+    qini_causalml, qini_causalml_unnormalised, r_loss, r_score, random_auuc, rate, rate_autoc, rate_qini,
+    uplift_at_k, uplift_auc_sklift,
 };
 pub use reasons::{
     AtomEffect, AverageEffect, Balance, CheckResult, FeatureEffect, FeatureGroup, HiddenBound,
@@ -70,16 +74,12 @@ pub use result::{
 };
 pub use verdict::{Grade, Judgement, OutcomeVerdict, PolicyJudgement, Verdicts, verdicts};
 
+pub(crate) use average::{Choice, Rule, WorthParams, worth, worth_band};
+pub(crate) use metric::{Readings, readings};
+pub(crate) use who_gains::{SampledEffects, who_gains};
+
 // For front ends, tests and benchmarks: no part of the interface for users.
 #[doc(hidden)]
-pub use average::{
-    Assigned, BY_PREDICTED_EFFECT, Choice, Estimated, Rule, average_effects, worth, worth_band,
-};
+pub use average::{Assigned, BY_PREDICTED_EFFECT, average_effects};
 #[doc(hidden)]
-pub use metric::{
-    About, AssignedReading, AssignedRows, Definition, Draws, FEWEST_ARM_ROWS, Number, Numbers, Ranked,
-    Readings, Rows, Sample, Scored, Shown, Totals, arms_are_thin, constant_effect, dr_scores,
-    dr_scores_randomized, random_auuc, readings,
-};
-#[doc(hidden)]
-pub use who_gains::{SampledEffects, who_gains};
+pub use metric::arms_are_thin;

@@ -70,7 +70,7 @@ pub struct AverageEffect {
 
 impl AverageEffect {
     /// Share of the rows without overlap beyond which an average claims nothing.
-    pub const MOST_WITHOUT_OVERLAP: f64 = 0.1;
+    pub(crate) const MOST_WITHOUT_OVERLAP: f64 = 0.1;
 
     /// Whether too many rows had no chance of one of the two policies: then the number is no finding.
     pub fn lacks_overlap(&self) -> bool {

@@ -18,7 +18,7 @@ const CATEGORIES: usize = 10;
 
 /// A column of predicted effects on a sample of rows.
 #[derive(Clone, Copy, Debug)]
-pub struct SampledEffects<'a> {
+pub(crate) struct SampledEffects<'a> {
     /// Name of the outcome.
     pub outcome: &'a str,
     /// Name of the policy.
@@ -30,7 +30,7 @@ pub struct SampledEffects<'a> {
 }
 
 /// How predicted effects differ between rows, for each column of effects. `features` are raw columns of the same rows.
-pub fn who_gains(
+pub(crate) fn who_gains(
     effects: &[SampledEffects<'_>],
     features: &[RawColumn],
     weight: Option<&[f64]>,

@@ -15,8 +15,10 @@ pub struct Learner {
     /// Completes settings with defaults; refuses unknown names and values out of range. Called before data are read.
     pub settle: fn(&Settings) -> Result<Settings>,
     /// Learns, by settings that were settled.
+    #[doc(hidden)]
     pub train: fn(&ValidTrainingData<'_>, &Settings, Run<'_>) -> Result<Trained>,
     /// Reads a model back: the learner's own manifest, and its tensors, all of which it takes.
+    #[doc(hidden)]
     pub load: fn(&serde_json::Value, &mut Tensors) -> Result<Box<dyn EffectModel>>,
 }
 

@@ -35,6 +35,7 @@ impl Model {
     ///
     /// Without a policy to compare with, the model's control is. A policy on atoms that were never seen is an error
     /// that lists them, unless `allow_unseen`.
+    #[doc(hidden)]
     pub fn ask(&self, policies: &PolicySet, question: &Question, allow_unseen: bool) -> Result<Answer<'_>> {
         let mut question = question.clone();
         question.against = question.against.or_else(|| self.manifest.control.clone());

@@ -46,10 +46,13 @@ pub struct Manifest {
     pub policies: PolicySet,
     /// How exposure columns become each row's weights of contexts; none where contexts weigh the same for every row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[doc(hidden)]
     pub exposure: Option<Exposure>,
     /// How features become numbers.
+    #[doc(hidden)]
     pub encoder: Encoder,
     /// What the learner itself keeps.
+    #[doc(hidden)]
     pub model: Value,
 }
 

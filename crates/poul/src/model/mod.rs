@@ -28,7 +28,6 @@ use std::borrow::Cow;
 use std::path::Path;
 
 pub use crate::learn::{DEFAULT_LEARNER, LEARNERS, Learner, learner};
-pub use answer::Answer;
 pub use averages::ModelAverage;
 pub use bound::{DecileBound, MemberBound, OutcomeBound};
 pub(crate) use bound::{median_bound, median_row_bound, moved};
@@ -39,14 +38,18 @@ pub use effects::{EffectRequest, Scored};
 pub use fit::{CheckpointPlan, FitRequest};
 pub use manifest::{DataRecord, DataUse, FORMAT, Manifest, OutcomeRecord};
 
+// For front ends, tests and benchmarks: no part of the interface for users.
+#[doc(hidden)]
+pub use answer::Answer;
+
 use crate::data::{Columns, ExposureRole, Need, Roles, Source};
 use crate::effect::EffectModel;
 use crate::experiment::{Experiment, Policies};
 use crate::policy::PolicySet;
+use crate::stored::{contradiction, damaged};
 use crate::{Error, Progress, Result};
 
 /// A fitted model.
-use crate::stored::{contradiction, damaged};
 pub struct Model {
     manifest: Manifest,
     effects: Box<dyn EffectModel>,
@@ -54,6 +57,7 @@ pub struct Model {
 
 impl Model {
     /// Puts a learner's effects and what is known of them together; the two must agree.
+    #[doc(hidden)]
     pub fn new(manifest: Manifest, effects: Box<dyn EffectModel>) -> Result<Self> {
         let same_outcomes = manifest.outcomes.iter().map(|outcome| &outcome.name).eq(effects.outcomes());
         if !same_outcomes
@@ -104,6 +108,7 @@ impl Model {
     }
 
     /// The effects, whatever learned them.
+    #[doc(hidden)]
     pub fn effects(&self) -> &dyn EffectModel {
         self.effects.as_ref()
     }
@@ -116,6 +121,7 @@ impl Model {
     /// Finds the model's features, and the other `roles` as far as `need` asks for them, in a table.
     ///
     /// Which of the table's columns would be features by their names does not matter.
+    #[doc(hidden)]
     pub fn columns(&self, source: &Source, roles: &Roles, need: Need) -> Result<Columns> {
         let schema = source.schema();
         let mut columns = roles.check(schema, Need { features: false, ..need })?;

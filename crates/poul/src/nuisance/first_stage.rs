@@ -14,7 +14,7 @@ const FOLDS_OF_FEW: usize = 6;
 const FEW_ROWS: usize = 5_000;
 
 /// The folds of some rows, and what was fitted on them.
-pub struct FirstStage {
+pub(crate) struct FirstStage {
     /// The folds of m and π.
     pub folds: Folds,
     /// Outcomes less m, where that was needed.
@@ -25,7 +25,7 @@ pub struct FirstStage {
 
 /// What is needed of a first stage.
 #[derive(Clone, Copy, Default)]
-pub struct Needs<'a> {
+pub(crate) struct Needs<'a> {
     /// Folds. Default 0: as many as the rows call for.
     pub n_folds: usize,
     /// m, by these settings. Default: not needed.
@@ -38,7 +38,7 @@ pub struct Needs<'a> {
 
 impl FirstStage {
     /// Fits what is needed.
-    pub fn fit(rows: &ObservedRows<'_>, needs: &Needs<'_>, run: Run<'_>) -> Result<Self> {
+    pub(crate) fn fit(rows: &ObservedRows<'_>, needs: &Needs<'_>, run: Run<'_>) -> Result<Self> {
         let n_folds = match needs.n_folds {
             0 if rows.n_rows() <= FEW_ROWS => FOLDS_OF_FEW,
             0 => FOLDS,

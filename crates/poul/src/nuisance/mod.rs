@@ -19,7 +19,7 @@ pub use boosted::BoostedParams;
 pub use choice::{ChoiceLoss, NuisanceCandidate, NuisanceChoice, NuisanceModel};
 pub use common_support::CommonSupport;
 pub use evaluated::{EvaluatedNuisances, evaluated_nuisances};
-pub use first_stage::{FirstStage, Needs};
+pub(crate) use first_stage::{FirstStage, Needs};
 pub use folds::Folds;
 pub use observed::{BaselineRows, ObservedRows, OutcomeColumn};
 pub use outcome::{
@@ -31,6 +31,6 @@ pub use propensity::{
     PropensityKind, PropensityManifest, PropensityModels, PropensityOrigin, PropensityParams,
     PropensityReport, StratumTable, ValidPropensityParams, fit_propensity,
 };
-pub use residuals::Residuals;
+pub(crate) use residuals::Residuals;
 pub use ridge::{RidgeFit, cross_fit_ridge};
 pub(crate) use rows::{SomeRows, StackedRows};

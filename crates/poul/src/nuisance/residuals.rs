@@ -8,7 +8,7 @@ use super::{
 use crate::{Error, Result, Run};
 
 /// Y − m̂(X), out of fold, and the models.
-pub struct Residuals {
+pub(crate) struct Residuals {
     /// Row-major, one column per outcome, in standard units.
     pub values: Vec<f32>,
     /// The mean of each outcome.

@@ -13,6 +13,7 @@ impl PolicySet {
     ///
     /// Factorial columns give one policy for each combination seen. A single treatment column gives policies without
     /// structure: one context, named after the column, in which every label is an action of its own.
+    #[doc(hidden)]
     pub fn from_data(
         source: &Source,
         columns: &Columns,

@@ -11,7 +11,7 @@ impl PolicySet {
     /// The policies that are the distinct `combinations`: one value for each of `contexts`, in that order.
     ///
     /// Combinations may repeat, so rows of data can be passed as they come. Policies are named by
-    /// [`combination_name`]. Contexts are weighted uniformly unless each has a weight.
+    /// `combination_name`. Contexts are weighted uniformly unless each has a weight.
     ///
     /// ```
     /// use poul::policy::PolicySet;
@@ -68,7 +68,7 @@ impl PolicySet {
 ///
 /// A context or value that contains a comma (a context: also `=`), or begins with a quotation mark, is quoted,
 /// so that different combinations always have different names.
-pub fn combination_name<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+pub(crate) fn combination_name<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let mut pairs: Vec<(&str, &str)> = pairs.into_iter().collect();
     pairs.sort_unstable();
     let mut name = String::new();

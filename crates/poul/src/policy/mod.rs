@@ -51,11 +51,17 @@ mod union;
 mod weights;
 mod write;
 
-pub use assignment::Assigner;
 pub use attributes::{AttributeValue, Attributes};
 pub use builder::PolicySetBuilder;
 pub use diff::{ContextChange, Diff};
-pub use exposure::{Exposure, ExposureRows};
-pub use factorial::combination_name;
+pub(crate) use factorial::combination_name;
 pub use set::{Atom, Mixture, PolicySet};
-pub use weights::{ContextWeights, exposure_weights};
+pub use weights::ContextWeights;
+
+// For front ends, tests and benchmarks: no part of the interface for users.
+#[doc(hidden)]
+pub use assignment::Assigner;
+#[doc(hidden)]
+pub use exposure::{Exposure, ExposureRows};
+#[doc(hidden)]
+pub use weights::exposure_weights;

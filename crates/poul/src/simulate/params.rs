@@ -144,16 +144,6 @@ impl Valid {
         }
     }
 
-    /// Rows of the training table.
-    pub fn n_train(&self) -> u64 {
-        self.n_train
-    }
-
-    /// Rows of the test table.
-    pub fn n_test(&self) -> u64 {
-        self.n_test
-    }
-
     /// Policies, control included.
     pub fn n_policies(&self) -> usize {
         self.n_policies

@@ -31,4 +31,5 @@ pub(crate) use normal_gain::{expected_gain, normal_below};
 pub(crate) use on_simplex::least_on_simplex;
 pub(crate) use quantile::quantile;
 pub(crate) use simplex::minimise;
-pub use student::{student_quantile, student_tails};
+pub use student::student_quantile;
+pub(crate) use student::student_tails;

@@ -29,7 +29,7 @@ pub fn student_quantile(p: f64, degrees: usize) -> f64 {
 }
 
 /// P(|T| ≥ |t|) for Student's t with `degrees` degrees of freedom: NaN without any.
-pub fn student_tails(t: f64, degrees: usize) -> f64 {
+pub(crate) fn student_tails(t: f64, degrees: usize) -> f64 {
     if degrees == 0 || t.is_nan() {
         return f64::NAN;
     }

@@ -21,7 +21,7 @@ pub use self::fit::EncoderFit;
 use self::levels::LevelCode;
 use self::number::NumberCode;
 pub use self::params::{EncoderParams, ValidEncoderParams};
-pub use self::unseen::Unseen;
+pub(crate) use self::unseen::Unseen;
 use super::ColumnKind;
 use super::reader::RowReader;
 use super::roles::{Columns, Feature};
@@ -135,7 +135,12 @@ impl Encoder {
     }
 
     /// As [`encode`](Self::encode), and counts categories that fitting never saw.
-    pub fn encode_counting(&self, features: &[ArrayRef], out: &mut [f32], unseen: &mut Unseen) -> Result<()> {
+    pub(crate) fn encode_counting(
+        &self,
+        features: &[ArrayRef],
+        out: &mut [f32],
+        unseen: &mut Unseen,
+    ) -> Result<()> {
         let counts = apply::encode(&self.features, features, out)?;
         unseen.add(&counts, features.first().map_or(0, |column| column.len()));
         Ok(())

@@ -6,14 +6,14 @@ use super::{Code, Encoder};
 ///
 /// Where fitting lumped rare levels together, a new one joins them and is not counted: it cannot be told apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Unseen {
+pub(crate) struct Unseen {
     pub(super) counts: Vec<u64>,
     pub(super) n_rows: u64,
 }
 
 impl Unseen {
     /// A line for each feature with such cells: what they count as, and how many there are.
-    pub fn notes(&self, encoder: &Encoder) -> Vec<String> {
+    pub(crate) fn notes(&self, encoder: &Encoder) -> Vec<String> {
         let features = encoder.features.iter().zip(&self.counts).filter(|(_, count)| **count > 0);
         let note = |(feature, count): (&super::FeatureEncoder, &u64)| {
             let share = 100.0 * *count as f64 / self.n_rows as f64;

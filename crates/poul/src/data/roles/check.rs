@@ -15,6 +15,7 @@ const DEFAULT_TREATMENT: &str = "policy";
 impl Roles {
     /// Finds the columns in `schema`. Roles that `need` does not ask for may be missing from the table, and the
     /// columns they name are never features.
+    #[doc(hidden)]
     pub fn check(&self, schema: &Schema, need: Need) -> Result<Columns> {
         let table = Table { schema };
         self.check_parts()?;

@@ -41,7 +41,7 @@ pub struct Columns {
     pub exposure_scale: ExposureScale,
     /// Which rows count.
     pub population: Option<Filter>,
-    /// Parts of those rows that are told apart: see [`with_populations`](Self::with_populations).
+    /// Parts of those rows that are told apart: see `with_populations`.
     pub populations: Vec<Filter>,
     /// Effects that were predicted, or are known to be true: given by whoever evaluates, none by [`Roles`](super::Roles).
     pub effects: Vec<String>,
@@ -122,7 +122,7 @@ impl Columns {
     }
 
     /// Tells parts of the rows apart, by expressions like that of the population: what the phases of training ask for.
-    pub fn with_populations<'t>(
+    pub(crate) fn with_populations<'t>(
         mut self,
         expressions: impl IntoIterator<Item = &'t str>,
         schema: &Schema,

@@ -4,7 +4,7 @@
 //! says these users differ by. How sure it is stays what it was, as in evaluations. While policies are searched the mean is
 //! that of some users, evenly spaced; what is proposed is told for all.
 
-use crate::data::{Columns, RowReader, Source, Unseen};
+use crate::data::{Columns, Need, Roles, RowReader, Source, Unseen};
 use crate::effect::{ExposedRows, Scorer};
 use crate::model::Model;
 use crate::net::DenseRows;
@@ -19,7 +19,7 @@ const BLOCK_PAIRS: usize = 1 << 19;
 /// A table of users.
 pub struct Users<'a> {
     source: &'a Source,
-    columns: &'a Columns,
+    columns: Columns,
     /// Encoded features of those that are kept.
     kept: Vec<f32>,
     exposed: Option<ExposureRows>,
@@ -27,13 +27,21 @@ pub struct Users<'a> {
 }
 
 impl<'a> Users<'a> {
-    /// Reads the users once; `columns` are those of [`Model::columns`].
+    /// Reads the users once: the rows of a table for which the expression `population` holds, or all.
     pub fn read(
         model: &Model,
         source: &'a Source,
-        columns: &'a Columns,
+        population: Option<&str>,
         progress: &dyn Progress,
     ) -> Result<Self> {
+        let fitted = &model.manifest().roles;
+        let roles = Roles {
+            population: population.map(str::to_owned),
+            treatment: fitted.treatment.clone(),
+            treatment_columns: fitted.treatment_columns.clone(),
+            ..Roles::default()
+        };
+        let columns = model.columns(source, &roles, Need::SCORE)?;
         let width = model.manifest().encoder.width();
         let mut users = Self { source, columns, kept: Vec::new(), exposed: None, n_users: 0 };
         let (mut step, mut unseen) = (1, Unseen::default());
@@ -116,7 +124,7 @@ impl<'a> Users<'a> {
         mut act: impl FnMut(&mut Self, &[f32], Option<&ExposureRows>) -> Result<()>,
     ) -> Result<()> {
         let (encoder, exposure) = (&model.manifest().encoder, model.manifest().exposure.as_ref());
-        let mut reader = RowReader::new(self.source, self.columns)?;
+        let mut reader = RowReader::new(self.source, &self.columns)?;
         let mut encoded = Vec::new();
         while let Some(batch) = reader.next_batch()? {
             encoded.resize(batch.n_rows() * encoder.width(), 0.0);

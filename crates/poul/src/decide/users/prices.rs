@@ -69,6 +69,7 @@ impl Prices {
     }
 
     /// Writes to a file that is open.
+    #[doc(hidden)]
     pub fn write(&self, mut file: AtomicFile) -> Result<()> {
         let text = serde_json::to_string_pretty(self);
         let text = text.map_err(|error| Error::other(format!("cannot write prices: {error}")))?;

@@ -16,4 +16,5 @@ mod worth;
 pub use effects::{Assigned, BY_PREDICTED_EFFECT, average_effects};
 pub(super) use simultaneous::p_value;
 pub(crate) use simultaneous::{max_t_quantile, sidak_quantile};
-pub use worth::{Choice, Estimated, OutcomeWorth, Rule, RuleWorth, WorthParams, worth, worth_band};
+pub(crate) use worth::{Choice, Rule, WorthParams, worth, worth_band};
+pub use worth::{Estimated, OutcomeWorth, RuleWorth};

@@ -19,7 +19,7 @@ use crate::{Error, Result, Seed};
 
 /// A way to give every row a policy.
 #[derive(Clone, Debug)]
-pub struct Rule {
+pub(crate) struct Rule {
     /// Its name, such as `the allocation`.
     pub name: String,
     /// Who gets what.
@@ -28,7 +28,7 @@ pub struct Rule {
 
 /// Who gets which policy, by places in [`Scored::policies`].
 #[derive(Clone, Debug)]
-pub enum Choice {
+pub(crate) enum Choice {
     /// A policy for each row.
     Rows(Vec<u16>),
     /// The same chances for every row: what a draw for each would be worth on average.
@@ -37,7 +37,7 @@ pub enum Choice {
 
 /// How far to go.
 #[derive(Clone, Copy, Debug)]
-pub struct WorthParams {
+pub(crate) struct WorthParams {
     /// Level of intervals, between 0 and 1.
     pub level: f64,
     /// The outcomes whose ratio is the return: what is brought, and what is spent.
@@ -88,7 +88,7 @@ pub struct Estimated {
 }
 
 /// What `rules` are worth on the rows of a table, which has predicted effects of every policy that a rule gives.
-pub fn worth(
+pub(crate) fn worth(
     table: &Scored<'_>,
     propensity: &Propensity,
     rules: &[Rule],
@@ -125,7 +125,7 @@ pub fn worth(
 }
 
 /// What `rules` are worth in one outcome for all rows together, with a band that holds all of them at once.
-pub fn worth_band(
+pub(crate) fn worth_band(
     table: &Scored<'_>,
     propensity: &Propensity,
     rules: &[Rule],

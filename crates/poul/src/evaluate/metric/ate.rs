@@ -32,7 +32,7 @@ pub struct Ate {
 
 impl Ate {
     /// The standard error to show: by cluster where clusters are given.
-    pub fn shown_se(&self, ranked: &Ranked) -> Option<f64> {
+    pub(crate) fn shown_se(&self, ranked: &Ranked) -> Option<f64> {
         if ranked.cluster().is_some() { self.cluster_se } else { self.se }
     }
 }

@@ -54,7 +54,7 @@ impl Bootstrap {
     }
 
     /// Measures every draw of half of the units without replacement.
-    pub fn half_samples(
+    pub(crate) fn half_samples(
         &self,
         ranked: &Ranked,
         progress: &dyn Progress,

@@ -15,6 +15,7 @@ use super::reading::{Columns, Reading, curve_place, read, top_share_place};
 use super::registry::Metric;
 use super::{notes, table};
 use crate::evaluate::result::{CostResult, Evaluation, PolicyResult, PooledResult, TopShare};
+#[doc(inline)]
 pub use crate::nuisance::OutcomeColumn as Outcome;
 use crate::{Progress, Result, counted};
 

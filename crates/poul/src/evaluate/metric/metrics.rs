@@ -20,6 +20,7 @@ pub struct Metrics {
     /// Rows it is compared with.
     pub n_control: usize,
     /// Every metric of two arms.
+    #[doc(hidden)]
     pub numbers: Numbers,
     /// Effects among the rows ranked highest.
     pub uplift_at_k: Vec<TopShare>,

@@ -99,7 +99,7 @@ impl Ranked {
     }
 
     /// The number of units a bootstrap draws from: clusters where given, rows otherwise.
-    pub fn n_units(&self) -> usize {
+    pub(crate) fn n_units(&self) -> usize {
         self.n_clusters
     }
 

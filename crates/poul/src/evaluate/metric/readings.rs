@@ -14,7 +14,7 @@ use crate::{Progress, Result};
 
 /// The metrics of one comparison; `None` where one is not defined.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Readings {
+pub(crate) struct Readings {
     /// The outcome, as an index into the table's.
     pub outcome: usize,
     /// The policy, as an index into the table's; all together where `None`.
@@ -37,7 +37,11 @@ pub struct Readings {
 ///
 /// Draws are paired between calls whose tables differ in the effects alone, if the table has clusters: give each row its
 /// number where there are none.
-pub fn readings(table: &Scored<'_>, params: &ValidParams, progress: &dyn Progress) -> Result<Vec<Readings>> {
+pub(crate) fn readings(
+    table: &Scored<'_>,
+    params: &ValidParams,
+    progress: &dyn Progress,
+) -> Result<Vec<Readings>> {
     table::check(table, params)?;
     let sizes = ArmSizes::by_policy(table);
     let n_comparisons = table.effects.len() + table.outcomes.len();

@@ -69,7 +69,7 @@ impl Metric {
     /// The metrics of every row by its own policy.
     pub const ASSIGNED: [Self; 3] = [Self::RScore, Self::Slope, Self::RankGain];
 
-    /// The metrics of two arms that learners are compared by, in the order of [`Readings`](super::Readings).
+    /// The metrics of two arms that learners are compared by, in the order of `Readings`.
     pub fn compared() -> impl Iterator<Item = Self> {
         Self::ARMS.iter().copied().filter(|metric| metric.definition().in_comparisons)
     }

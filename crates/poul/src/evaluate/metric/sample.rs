@@ -87,7 +87,7 @@ impl<'a> Sample<'a> {
     }
 
     /// The weight of a row: 1 without weights.
-    pub fn weight_of(&self, row: usize) -> f64 {
+    pub(crate) fn weight_of(&self, row: usize) -> f64 {
         self.weight.map_or(1.0, |weight| weight[row])
     }
 

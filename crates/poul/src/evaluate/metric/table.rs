@@ -5,7 +5,7 @@ use super::params::ValidParams;
 use crate::{Error, Kind, Result};
 
 /// Rows of an arm below which an average has no standard error: its distribution is not normal, its variance unknown.
-pub const FEWEST_ARM_ROWS: usize = 30;
+pub(crate) const FEWEST_ARM_ROWS: usize = 30;
 
 /// Everything that can be wrong with a table, except values in the rows of a comparison.
 pub(in crate::evaluate) fn check(table: &Scored<'_>, params: &ValidParams) -> Result<()> {

@@ -36,8 +36,8 @@ mod rows;
 mod sensitivity;
 
 pub use components::{Components, components};
-pub use places::places;
-pub use rows::SampleRows;
+pub(crate) use places::places;
+pub(crate) use rows::SampleRows;
 
 use crate::effect::ExposedRows;
 use crate::evaluate::{AverageEffect, CheckResult, Validation, Verdict};
@@ -48,7 +48,7 @@ use crate::{Error, Progress, Result, Run, Seed};
 
 /// Settings of the checks.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TrustParams {
+pub(crate) struct TrustParams {
     /// Fits on permuted treatment, each as long as the model's own with one member on the sample. Default 0.
     pub placebo: usize,
     /// Folds in which π is cross-fitted on the sample, where it is learned. Default 2; at least 2.
@@ -67,11 +67,11 @@ impl Default for TrustParams {
 
 /// [`TrustParams`] whose settings are in range.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ValidTrustParams(TrustParams);
+pub(crate) struct ValidTrustParams(TrustParams);
 
 impl TrustParams {
     /// Checks that every setting is in range.
-    pub fn check(self) -> Result<ValidTrustParams> {
+    pub(crate) fn check(self) -> Result<ValidTrustParams> {
         if self.folds < 2 {
             return Err(Error::usage(format!("`folds` is {}", self.folds)).hint("it must be at least 2"));
         }
@@ -84,7 +84,7 @@ impl TrustParams {
 }
 
 /// What is to be checked.
-pub struct Trial<'a> {
+pub(crate) struct Trial<'a> {
     /// The model.
     pub model: &'a Model,
     /// The rows.
@@ -105,7 +105,11 @@ pub struct Trial<'a> {
 /// Checks the design and the orthogonal score on the rows, which the model need not have seen.
 ///
 /// m is the one that averages were taken with; π, where it is learned, is cross-fitted on these rows.
-pub fn examine(trial: &Trial<'_>, params: &ValidTrustParams, progress: &dyn Progress) -> Result<Validation> {
+pub(crate) fn examine(
+    trial: &Trial<'_>,
+    params: &ValidTrustParams,
+    progress: &dyn Progress,
+) -> Result<Validation> {
     let TrustParams { placebo, folds: n_folds, level, seed } = params.0;
     let (rows, policies) = (trial.rows, trial.policies);
     let features = rows.features()?;

@@ -11,7 +11,7 @@ use crate::policy::PolicySet;
 /// Where some policies of a set that holds the model's own lie. An atom is well seen from `min_rows` training rows on.
 ///
 /// Averages are against the policy `against`, with intervals of the given level.
-pub fn places(
+pub(crate) fn places(
     model: &Model,
     policies: &PolicySet,
     of: &[usize],

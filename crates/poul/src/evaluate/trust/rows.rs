@@ -15,7 +15,7 @@ const MOST_ROWS: usize = 20_000;
 const MOST_CELLS: usize = 1 << 26;
 
 /// Some rows of a table.
-pub struct SampleRows {
+pub(crate) struct SampleRows {
     /// Everything that has a role, with the policy of each row.
     pub table: Table,
     /// Encoded features, row after row.
@@ -30,7 +30,7 @@ impl SampleRows {
     /// chances differ by row.
     ///
     /// The features of `columns` must begin with those of `encoder`: see [`Encoder::columns_for`].
-    pub fn read(
+    pub(crate) fn read(
         source: &Source,
         columns: &Columns,
         encoder: &Encoder,
@@ -83,17 +83,17 @@ impl SampleRows {
     }
 
     /// Encoded features as a source of rows.
-    pub fn features(&self) -> Result<DenseRows<'_>> {
+    pub(crate) fn features(&self) -> Result<DenseRows<'_>> {
         DenseRows::new(&self.x, self.width)
     }
 
     /// How much each row meets every context, where rows have exposures of their own.
-    pub fn exposure(&self) -> Option<&ExposureRows> {
+    pub(crate) fn exposure(&self) -> Option<&ExposureRows> {
         self.exposure.as_ref()
     }
 
     /// The rows in the form that learners take them.
-    pub fn training_data<'a>(
+    pub(crate) fn training_data<'a>(
         &'a self,
         x: &'a dyn RowSource,
         policies: &'a PolicySet,
