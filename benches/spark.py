@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Scoring and evaluating on Spark beside one process: rows a second, and the memory of the driver.
 
-    target/spark-venv/bin/python benches/spark.py [--rows 2000000] [--json FILE]
+    target/spark-venv/bin/python benches/spark.py [--rows 2000000] [--only worker] [--json FILE]
 
 Simulates a table, fits a model on a part of it, and scores and evaluates the whole by one process on one thread and on two, and by
 one and two Spark workers of one core each, on this machine. Times are medians of `--repeats` runs after a first that is not
@@ -12,7 +12,6 @@ import argparse
 import json
 import os
 import pathlib
-import resource
 import statistics
 import subprocess
 import sys
@@ -31,6 +30,7 @@ def main():
     parser.add_argument("--features", type=int, default=24)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--only", default="", help="the steps with this in their names")
     parser.add_argument("--step", help="what one process does: a name, the folder")
     parser.add_argument("--folder", type=pathlib.Path)
     arguments = parser.parse_args()
@@ -41,7 +41,7 @@ def main():
         folder = pathlib.Path(folder)
         prepare(folder, arguments)
         found = {}
-        for step in STEPS:
+        for step in (own for own in STEPS if arguments.only in own):
             command = [sys.executable, __file__, "--step", step, "--folder", folder, "--repeats", arguments.repeats]
             done = subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True)
             found[step] = json.loads(done.stdout.splitlines()[-1])
@@ -149,9 +149,7 @@ def on_spark(n_workers):
 
 def jvm_peak(spark):
     """The peak of the memory of the driver's JVM, a child of this process."""
-    pid = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
-    status = pathlib.Path(f"/proc/{pid}/status").read_text()
-    return round(int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]) / 1024)
+    return peak_of(int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()))
 
 
 def n_rows(folder):
@@ -161,7 +159,14 @@ def n_rows(folder):
 
 
 def memory():
-    return {"peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)}
+    # Not what getrusage says, which begins with what the process had before it became this one.
+    return {"peak_mb": peak_of("self")}
+
+
+def peak_of(process):
+    """The peak of the memory of a process in MB."""
+    status = pathlib.Path(f"/proc/{process}/status").read_text()
+    return round(int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]) / 1024)
 
 
 STEPS = {

@@ -144,7 +144,7 @@ impl CheckedParts {
     /// The columns that are read.
     #[getter]
     fn columns(&self) -> Vec<String> {
-        CheckSums::columns(&self.experiment)
+        self.experiment.columns_read().into_iter().map(str::to_owned).collect()
     }
 
     /// The sums of the rows of some tables, which are asked for one after the other; bytes.
@@ -154,12 +154,12 @@ impl CheckedParts {
         frames: &Bound<'py, PyAny>,
         listener: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let mut sums = CheckSums::new(&self.experiment);
+        let mut sums = self.experiment.check_sums();
         for frame in frames.try_iter()? {
             let frame: PyRef<'_, Frame> = frame?.extract()?;
             let source = frame.source.clone().part();
             let threads = self.settings.fit.threads;
-            work::run(py, threads, listener, |_| sums.add(&self.experiment, &source))?;
+            work::run(py, threads, listener, |_| self.experiment.add_to(&mut sums, &source))?;
         }
         Ok(PyBytes::new(py, &sums.to_bytes()))
     }
@@ -168,7 +168,7 @@ impl CheckedParts {
     fn profile(&self, py: Python<'_>, sums: &[u8]) -> PyResult<String> {
         guarded(py, || {
             let sums = CheckSums::from_bytes(sums)?;
-            let mut found = sums.profile(&self.experiment, &self.settings.params())?;
+            let mut found = self.experiment.summed_profile(&sums, &self.settings.params())?;
             found.findings.iter_mut().for_each(|finding| finding.spell(argument));
             to_json(&found)
         })

@@ -5,7 +5,7 @@
 //! arms, balance, outcomes and correlations, and keeps a bounded sample for the permutation test.
 
 //!
-//! Of rows that are never in one place `in_parts` tells what sums can: [`CheckSums`].
+//! Of rows that are never in one place, [`CheckSums`] tells what sums can (`in_parts`, `summed`).
 
 mod arms;
 mod balance;
@@ -16,6 +16,7 @@ mod in_parts;
 mod leak;
 mod outcome;
 pub(crate) mod screen;
+mod summed;
 mod units;
 
 use std::collections::BTreeMap;
@@ -27,9 +28,10 @@ pub use balance::{Imbalance, PermutationTest};
 pub use coverage::AtomCoverage;
 pub(crate) use few_rows::few_rows;
 pub use findings::{Finding, Level};
-pub use in_parts::{CheckSums, FeatureSummary, SummedProfile};
+pub use in_parts::CheckSums;
 pub use leak::Leak;
 pub use outcome::OutcomeSummary;
+pub use summed::{FeatureSummary, SummedProfile};
 
 use crate::data::{ColumnKind, Columns, Encoder, EncoderParams, RowReader, Source};
 use crate::policy::{Assigner, PolicySet};

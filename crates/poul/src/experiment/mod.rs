@@ -11,7 +11,7 @@ mod policies;
 
 pub use policies::Policies;
 
-use crate::check::{self, Params, Profile};
+use crate::check::{self, CheckSums, Params, Profile, SummedProfile};
 use crate::data::{Columns, Design, Need, Roles, Source};
 use crate::nuisance::StratumTable;
 use crate::policy::PolicySet;
@@ -95,6 +95,28 @@ impl Experiment {
         self.control_index()?;
         let profile = check::profile(&self.source, &self.columns, &self.policies, params, progress);
         profile.map_err(|error| self.source.locate(error))
+    }
+
+    /// Sums of no rows, for a check of rows that are never in one place. The table of this experiment has their columns, and need
+    /// have no row.
+    pub fn check_sums(&self) -> CheckSums {
+        CheckSums::new(&self.columns, &self.policies)
+    }
+
+    /// Adds the rows of a table to sums.
+    pub fn add_to(&self, sums: &mut CheckSums, source: &Source) -> Result<()> {
+        sums.add(&self.columns, &self.policies, source)
+    }
+
+    /// What the sums of all rows tell. Of `params` the declared shares count alone.
+    pub fn summed_profile(&self, sums: &CheckSums, params: &Params) -> Result<SummedProfile> {
+        self.control_index()?;
+        sums.profile(&self.columns, &self.policies, params)
+    }
+
+    /// The columns that are read of a table.
+    pub fn columns_read(&self) -> Vec<&str> {
+        self.columns.needed()
     }
 
     /// The table.
