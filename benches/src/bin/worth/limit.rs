@@ -22,8 +22,9 @@ const LEAST_EXPECTED: f64 = 0.06;
 /// Weight of no effect in the outcome model, in rows.
 const RIDGE: f64 = 10.0;
 
-/// What rates that are learned from `rows` rows return, over T2 for all; and what the true rate of each policy returns.
-pub(super) fn limit(simulation: &Simulation, folder: &Path) -> Result<[f64; 2]> {
+/// What each policy's true rate returns, over T2 for all, and what rates return that are learned from `rows` rows; then the
+/// normalised errors of effects that are true costs times the true rate of the policy, for T1 and T2.
+pub(super) fn limit(simulation: &Simulation, folder: &Path) -> Result<[f64; 4]> {
     let (rows, users) = (simulation.rows as usize, simulation.test_rows.unwrap_or_default() as usize);
     // Only test rows have their truth written: the first of them are learned from.
     let all = Some((rows + users) as u64);
@@ -38,6 +39,13 @@ pub(super) fn limit(simulation: &Simulation, folder: &Path) -> Result<[f64; 2]> 
     let means = averages(&truth);
     let (of_users, t2) = (&truth[rows..], policies.require("T2")?);
     let total = of_users.iter().fold([0.0; 2], |sum, own| [sum[0] + own[t2][0], sum[1] + own[t2][1]]);
+    // Each policy at its true average, as normalised errors of one number for everybody are 1.
+    let error = |policy: usize| {
+        let rate = means[policy][0] / means[policy][1];
+        let squares =
+            |of: &dyn Fn(&Pair) -> f64| of_users.iter().map(|own| of(&own[policy]).powi(2)).sum::<f64>();
+        (squares(&|own| rate * own[1] - own[0]) / squares(&|own| own[0] - means[policy][0])).sqrt()
+    };
     let returned = |gain: &dyn Fn(usize, usize, f64) -> f64| -> Result<f64> {
         let believed: Vec<Vec<Pair>> = of_users
             .iter()
@@ -55,6 +63,8 @@ pub(super) fn limit(simulation: &Simulation, folder: &Path) -> Result<[f64; 2]> 
     Ok([
         returned(&|_, policy, cost| by_policy(policy) * cost)?,
         returned(&|user, _, cost| rate[rows + user] * cost)?,
+        error(policies.require("T1")?),
+        error(t2),
     ])
 }
 

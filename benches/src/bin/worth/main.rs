@@ -11,7 +11,8 @@
 //! columns have what the allocation truly brings a user and the interval that `poul allocate` gives from outcomes.
 //!
 //! `limit=true` prints instead what somebody returns who knows what every user truly costs: with the true return of each policy,
-//! the same for all users, and with returns of users learned from the rows (see `limit`).
+//! the same for all users, and with returns of users learned from the rows (see `limit`); and how far effects are from the truth
+//! that are every user's true cost times the true return of the policy.
 
 mod limit;
 
@@ -56,7 +57,7 @@ fn main() -> Result<()> {
     println!(
         "{:>5} {}  {:>8} {:>8} {:>18} {:>5}",
         "seed",
-        heads(),
+        heads(WAYS),
         "gmv true",
         "estimate",
         "interval",
@@ -84,27 +85,33 @@ fn main() -> Result<()> {
         held += usize::from(holds);
     }
     let column = |way: usize| returns.iter().map(move |own| own[way]);
-    println!(" mean {}", cells(&std::array::from_fn(|way| mean_and_error(column(way))[0])));
-    println!("    ± {}", cells(&std::array::from_fn(|way| mean_and_error(column(way))[1])));
+    println!(
+        " mean {}",
+        cells(&std::array::from_fn::<f64, { WAYS.len() }, _>(|way| mean_and_error(column(way))[0]))
+    );
+    println!(
+        "    ± {}",
+        cells(&std::array::from_fn::<f64, { WAYS.len() }, _>(|way| mean_and_error(column(way))[1]))
+    );
     println!("intervals that hold the truth: {held} of {}", returns.len());
     Ok(())
 }
 
 /// What can be had at the most: see `limit`.
 fn limits(worlds: impl Iterator<Item = (u64, Simulation)>, folder: &Path) -> Result<()> {
-    println!("{:>5} {:>10} {:>10}", "seed", "by policy", "by user");
-    let mut returns: Vec<[f64; 2]> = Vec::new();
+    println!("{:>5}  {}", "seed", heads(["by policy", "by user", "error T1", "error T2"]));
+    let mut found: Vec<[f64; 4]> = Vec::new();
     for (seed, simulation) in worlds {
-        let found = limit::limit(&simulation, folder);
+        let own = limit::limit(&simulation, folder);
         // A folder for temporary files is cleaned up by others, if need be.
         let _ = std::fs::remove_dir_all(folder);
-        let found = found?;
-        println!("{seed:>5} {:>10.3} {:>10.3}", found[0], found[1]);
-        returns.push(found);
+        let own = own?;
+        println!("{seed:>5}  {}", cells(&own));
+        found.push(own);
     }
-    let [by_policy, by_user] = [0, 1].map(|way| mean_and_error(returns.iter().map(|own| own[way])));
-    println!(" mean {:>10.3} {:>10.3}", by_policy[0], by_user[0]);
-    println!("    ± {:>10.3} {:>10.3}", by_policy[1], by_user[1]);
+    let column = |place: usize| found.iter().map(move |own| own[place]);
+    println!(" mean  {}", cells(&std::array::from_fn::<f64, 4, _>(|place| mean_and_error(column(place))[0])));
+    println!("    ±  {}", cells(&std::array::from_fn::<f64, 4, _>(|place| mean_and_error(column(place))[1])));
     Ok(())
 }
 
@@ -120,11 +127,11 @@ fn mean_and_error(values: impl Iterator<Item = f64>) -> [f64; 2] {
 /// How users are given policies: as predicted, cautiously, and with parts of the truth.
 const WAYS: [&str; 7] = ["return", "risk .25", "risk .1", "averages", "true avg", "true diff", "knowing"];
 
-fn heads() -> String {
-    WAYS.map(|way| format!("{way:>9}")).join(" ")
+fn heads<const N: usize>(names: [&str; N]) -> String {
+    names.map(|name| format!("{name:>9}")).join(" ")
 }
 
-fn cells(values: &[f64; WAYS.len()]) -> String {
+fn cells<const N: usize>(values: &[f64; N]) -> String {
     values.map(|value| format!("{value:>9.3}")).join(" ")
 }
 
