@@ -36,6 +36,7 @@ pub use encoder::{Encoder, EncoderParams, ValidEncoderParams};
 pub(crate) use fingerprint::Digest;
 pub(crate) use gather::gather_rows;
 pub(crate) use moment::is_moment;
+pub(crate) use parquet::Pages;
 pub(crate) use reader_check::LARGEST;
 pub use roles::{Columns, Design, ExposureRole, ExposureScale, Roles};
 pub use source::Source;
