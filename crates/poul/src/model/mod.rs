@@ -43,7 +43,7 @@ use crate::data::{Columns, ExposureRole, Need, Roles, Source};
 use crate::effect::EffectModel;
 use crate::experiment::{Experiment, Policies};
 use crate::policy::PolicySet;
-use crate::{Error, Progress, Result};
+use crate::{Error, Kind, Progress, Result};
 
 /// A fitted model.
 pub struct Model {
@@ -89,7 +89,12 @@ impl Model {
         let learner = learner(&manifest.learner).map_err(|error| {
             error.at("the model's learner").hint(format!("it was written by poul {}", manifest.poul))
         })?;
-        let effects = (learner.load)(&manifest.model, &mut tensors)?;
+        // Whatever cannot be made of a file is the file's fault.
+        let effects = (learner.load)(&manifest.model, &mut tensors).map_err(|error| match error.kind() {
+            Kind::Other => Error::input(format!("the model contradicts itself: {error}"))
+                .hint("the file is damaged: fit again"),
+            _ => error,
+        })?;
         manifest::require_held(&manifest.model, &effects.manifest()?)?;
         if let Some(name) = tensors.names().next() {
             return Err(Error::input("does not belong to the model")
