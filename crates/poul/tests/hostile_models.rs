@@ -315,6 +315,28 @@ fn every_number_around_the_learner_may_be_wrong() {
 }
 
 #[test]
+fn numbers_that_only_double_precision_holds_are_the_files_fault() {
+    let model = fitted(learner("poul").unwrap());
+    let bytes = model.to_bytes().unwrap();
+    let (whole, packed) = taken_apart(&bytes);
+    let mut places = Vec::new();
+    numbers("", &whole, &mut places);
+    let mut n_refused = 0;
+    for (at, number) in places.iter().filter(|(at, number)| at.starts_with("/model/") && number.is_f64()) {
+        let mut changed = whole.clone();
+        *changed.pointer_mut(at).unwrap() = json!(3.5e38);
+        let all: Vec<usize> = (0..model.manifest().policies.len()).collect();
+        let prepared = Model::from_bytes(&packed(&changed))
+            .and_then(|model| model.effects().prepare(&model.manifest().policies, &all, 0).map(|_| ()));
+        if let Err(error) = prepared {
+            assert_eq!(error.kind(), poul::Kind::Input, "{at} = 3.5e38 instead of {number}: {error}");
+            n_refused += 1;
+        }
+    }
+    assert!(n_refused > 0);
+}
+
+#[test]
 fn a_certificate_of_a_model_with_fewer_deciles_is_refused_or_right() {
     let mut failures = Failures::default();
     let bytes = fitted(learner("poul").unwrap()).to_bytes().unwrap();

@@ -26,41 +26,43 @@ const STEPS_BETWEEN: u64 = 3;
 const STOPS: u64 = 6;
 
 pub(crate) fn open(folder: &Path) -> Result<Box<dyn Target>, String> {
-    let roles = Roles { design: Design::Observational, ..front_door::roles() };
-    let settings = json!({ "model": { "members": 2, "hidden": [4] }, "training": { "folds": 2, "epochs": 2, "batch_rows": 16 } });
-    let settings = serde_json::from_value(settings).map_err(|error| error.to_string())?;
+    let training = json!({ "folds": 2, "epochs": 2, "batch_rows": 16 });
+    let network = json!({ "members": 2, "hidden": [4] });
+    let boosted = json!({ "members": 1, "hidden": [4], "outcome_model": "boosted" });
+    let forest = json!({ "trees": 24, "min_arm_rows": 2, "nuisance_trees": 60 });
+    let works = [
+        ("poul", json!({ "model": network, "training": training })),
+        ("poul", json!({ "model": boosted, "training": training })),
+        ("causal-forest", json!({ "model": forest })),
+    ];
     let mut target = Checkpoints {
         folder: Checkpoint::beside(folder.join("m.poul")),
         batch: corpus::table(48, 4),
-        roles,
-        settings,
+        roles: Roles { design: Design::Observational, ..front_door::roles() },
         policies: front_door::policies(),
+        works: Vec::new(),
         moments: Vec::new(),
-        whole: Vec::new(),
     };
-    let counter = Stop { after: u64::MAX, n_steps: AtomicU64::new(0) };
-    let failed = |error: Error| format!("the seed cannot be fitted: {error}");
-    target.whole = target.fit(false, &counter).and_then(|model| model.to_bytes()).map_err(failed)?;
-    let n_steps = counter.n_steps.into_inner();
-    for stop in 1..=STOPS {
-        let listener = Stop { after: n_steps * stop / (STOPS + 1), n_steps: AtomicU64::new(0) };
-        match target.fit(false, &listener) {
-            Err(error) if error.kind() == Kind::Cancelled => target.moments.push(files(&target.folder)?),
-            Err(error) => return Err(failed(error)),
-            Ok(_) => {}
-        }
+    for (learner, settings) in works {
+        target.add(learner, serde_json::from_value(settings).map_err(|error| error.to_string())?)?;
     }
-    target.moments.retain(|files| !files.is_empty());
-    if target.moments.is_empty() { Err("no stop left a checkpoint".to_owned()) } else { Ok(Box::new(target)) }
+    Ok(Box::new(target))
 }
 
 struct Checkpoints {
     folder: PathBuf,
     batch: RecordBatch,
     roles: Roles,
-    settings: Settings,
     policies: PolicySet,
-    moments: Vec<BTreeMap<String, Vec<u8>>>,
+    works: Vec<Work>,
+    /// What was left, and of which work.
+    moments: Vec<(usize, BTreeMap<String, Vec<u8>>)>,
+}
+
+/// A fit that is stopped.
+struct Work {
+    learner: &'static str,
+    settings: Settings,
     /// The model of a fit that was not stopped.
     whole: Vec<u8>,
 }
@@ -82,14 +84,40 @@ impl Progress for Stop {
 }
 
 impl Checkpoints {
-    fn fit(&self, resume: bool, progress: &dyn Progress) -> poul::Result<Model> {
+    /// Adds a work, and what is left of it at some moments.
+    fn add(&mut self, learner: &'static str, settings: Settings) -> Result<(), String> {
+        let failed = |error: Error| format!("the seed cannot be fitted: {error}");
+        let counter = Stop { after: u64::MAX, n_steps: AtomicU64::new(0) };
+        let mut work = Work { learner, settings, whole: Vec::new() };
+        work.whole = self.fit(&work, false, &counter).and_then(|model| model.to_bytes()).map_err(failed)?;
+        // What is left of work that was over, too: every part is finished.
+        let mut left = vec![files(&self.folder)?];
+        let n_steps = counter.n_steps.into_inner();
+        for stop in 1..=STOPS {
+            let listener = Stop { after: n_steps * stop / (STOPS + 1), n_steps: AtomicU64::new(0) };
+            match self.fit(&work, false, &listener) {
+                Err(error) if error.kind() == Kind::Cancelled => left.push(files(&self.folder)?),
+                Err(error) => return Err(failed(error)),
+                Ok(_) => {}
+            }
+        }
+        left.retain(|files| !files.is_empty());
+        if left.is_empty() {
+            return Err(format!("no stop of `{learner}` left a checkpoint"));
+        }
+        self.moments.extend(left.into_iter().map(|files| (self.works.len(), files)));
+        self.works.push(work);
+        Ok(())
+    }
+
+    fn fit(&self, work: &Work, resume: bool, progress: &dyn Progress) -> poul::Result<Model> {
         let fitting = Fitting {
             batch: &self.batch,
             roles: &self.roles,
             policies: &self.policies,
             control: Some("control"),
-            learner: "poul",
-            settings: &self.settings,
+            learner: work.learner,
+            settings: &work.settings,
             seed: 5,
             checkpoint: Some((&self.folder, resume, STEPS_BETWEEN)),
         };
@@ -111,10 +139,10 @@ fn files(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>, String> {
 impl Target for Checkpoints {
     fn generate(&mut self, random: &mut Random) -> Vec<u8> {
         let moment = random.below(self.moments.len());
-        let names: Vec<&String> = self.moments[moment].keys().collect();
+        let files = &self.moments[moment].1;
+        let names: Vec<&String> = files.keys().collect();
         let name = names[random.below(names.len())];
-        let (file, other) =
-            (&self.moments[moment][name], &self.moments[moment][names[random.below(names.len())]]);
+        let (file, other) = (&files[name], &files[names[random.below(names.len())]]);
         let changed = match serde_json::from_slice(file) {
             Ok(mut tree) if !random.once_in(4) => {
                 mutate::json(random, &mut tree);
@@ -135,28 +163,31 @@ impl Target for Checkpoints {
         let mut parts = input.splitn(3, |byte| *byte == b'\n');
         let mut part = || parts.next().unwrap_or_default();
         let (moment, name, content) = (part(), part(), part());
-        let moment =
-            String::from_utf8_lossy(moment).parse().ok().and_then(|moment: usize| self.moments.get(moment));
+        let moment = String::from_utf8_lossy(moment).parse().ok();
+        let Some((work, files)) = moment.and_then(|moment: usize| self.moments.get(moment)) else {
+            return Ok(Ended::Refused);
+        };
+        let work = &self.works[*work];
         let name = String::from_utf8_lossy(name).into_owned();
-        let Some(original) = moment.and_then(|files| files.get(&name)) else { return Ok(Ended::Refused) };
+        let Some(original) = files.get(&name) else { return Ok(Ended::Refused) };
         let failed = |error: std::io::Error| error.to_string();
         let _ = std::fs::remove_dir_all(&self.folder);
         std::fs::create_dir_all(&self.folder).map_err(failed)?;
-        for (other, bytes) in moment.into_iter().flatten() {
+        for (other, bytes) in files {
             let bytes = if *other == name { content } else { bytes };
             std::fs::write(self.folder.join(other), bytes).map_err(failed)?;
         }
-        match self.fit(true, &Silent).and_then(|model| model.to_bytes()) {
+        match self.fit(work, true, &Silent).and_then(|model| model.to_bytes()) {
             Err(error) => refused_or_diverged(&error),
             Ok(model) => {
                 // Damage without a right checksum must not change the model.
                 let body = content.len().saturating_sub(8);
                 let is_forged = content[body..] == mutate::checksum(&content[..body]).to_le_bytes();
                 let may_differ = is_forged || !name.ends_with(".part");
-                promised(may_differ || model == self.whole, || {
+                promised(may_differ || model == work.whole, || {
                     format!("damage of {name} went into the model")
                 })?;
-                promised(content != original || model == self.whole, || {
+                promised(content != original || model == work.whole, || {
                     "going on gives another model".to_owned()
                 })?;
                 Ok(Ended::Accepted)

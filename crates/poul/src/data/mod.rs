@@ -37,6 +37,7 @@ pub use encoder::{EncoderParams, ValidEncoderParams};
 pub(crate) use fingerprint::Digest;
 pub(crate) use gather::gather_rows;
 pub(crate) use moment::is_moment;
+pub(crate) use parquet::Pages;
 pub(crate) use raw_column::MISSING;
 pub(crate) use reader_check::LARGEST;
 pub use roles::{Design, ExposureRole, ExposureScale, Roles};

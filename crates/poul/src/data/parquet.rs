@@ -12,7 +12,7 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
 
-use self::pages::Pages;
+pub(crate) use self::pages::Pages;
 use super::batches::{FileBatches, guarded};
 use super::source::{Content, SourceFile, places};
 use super::state::FileState;
@@ -28,6 +28,11 @@ pub(crate) fn open(path: &Path) -> Result<SourceFile> {
     })?;
     let n_rows = u64::try_from(metadata.metadata().file_metadata().num_rows())
         .map_err(|_| corrupt(path, "the number of rows is negative"))?;
+    let groups = metadata.metadata().row_groups();
+    let of_groups = groups.iter().try_fold(0_i64, |sum, group| sum.checked_add(group.num_rows()));
+    if of_groups.and_then(|sum| u64::try_from(sum).ok()) != Some(n_rows) {
+        return Err(corrupt(path, "the rows of its groups are not as many as the file says"));
+    }
     Ok(SourceFile {
         path: path.to_path_buf(),
         n_bytes: state.n_bytes(),
@@ -50,7 +55,7 @@ pub(crate) fn batches(
     let places = places(metadata.schema());
     let roots = wanted.fields().iter().filter_map(|field| places.get(field.name().as_str()).copied());
     let mask = ProjectionMask::roots(metadata.parquet_schema(), roots);
-    let pages = Pages::new(file, metadata.metadata()).map_err(|error| Error::read(&path, error))?;
+    let pages = Pages::new(file, metadata.metadata());
     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(pages, metadata.clone())
         .with_projection(mask)
         .with_batch_size(batch_rows)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::Schema;
@@ -22,6 +22,7 @@ const MIN_COLUMNS_PER_THREAD: usize = 8;
 /// many there are.
 pub(crate) struct Prefetch {
     lanes: Vec<Receiver<Result<Option<Located>>>>,
+    threads: Vec<JoinHandle<()>>,
     done: bool,
 }
 
@@ -32,7 +33,8 @@ impl Prefetch {
         } else {
             1
         };
-        let mut lanes = Vec::with_capacity(n_lanes);
+        let mut own =
+            Self { lanes: Vec::with_capacity(n_lanes), threads: Vec::with_capacity(n_lanes), done: false };
         for lane in 0..n_lanes {
             // Even shares, so that a block of costly columns is split.
             let share = columns.len() * lane / n_lanes..columns.len() * (lane + 1) / n_lanes;
@@ -49,13 +51,14 @@ impl Prefetch {
                     }
                 }
             };
-            thread::Builder::new()
+            let thread = thread::Builder::new()
                 .name("poul-decode".into())
                 .spawn(work)
                 .map_err(|error| Error::other(format!("cannot start a thread: {error}")).source(error))?;
-            lanes.push(receiver);
+            own.lanes.push(receiver);
+            own.threads.push(thread);
         }
-        Ok(Self { lanes, done: false })
+        Ok(own)
     }
 
     fn next_batch(&mut self) -> Result<Option<Located>> {
@@ -87,6 +90,15 @@ impl Prefetch {
             first_row_in_file: first.first_row_in_file,
             first_row: first.first_row,
         }))
+    }
+}
+
+impl Drop for Prefetch {
+    /// Whoever is done with a table may write to it: nobody reads it any more.
+    fn drop(&mut self) {
+        self.lanes.clear();
+        // One that panicked has nothing more to say: its lane ended early, which was told.
+        self.threads.drain(..).for_each(|thread| drop(thread.join()));
     }
 }
 

@@ -46,11 +46,13 @@ pub struct PolicySupport {
 impl<'a> Support<'a> {
     /// For a model trained on `policies`, of which each had so many rows.
     pub fn new(policies: &'a PolicySet, policy_rows: &'a [u64]) -> Self {
-        let mut atom_rows = vec![0; policies.atoms().len()];
+        let mut atom_rows = vec![0_u64; policies.atoms().len()];
         for (policy, rows) in policy_rows.iter().enumerate().filter(|(_, rows)| **rows > 0) {
             let mixture = policies.mixture(policy);
             for (atom, _) in mixture.atoms.iter().zip(mixture.mass).filter(|(_, mass)| **mass > 0.0) {
-                atom_rows[*atom as usize] += rows;
+                // Counts of a model file may be any.
+                let sum = &mut atom_rows[*atom as usize];
+                *sum = sum.saturating_add(*rows);
             }
         }
         Self { trained: policies, policy_rows, atom_rows }
@@ -191,6 +193,12 @@ mod tests {
             builder.add(name, "s1", first, 1.0).add(name, "s2", second, 1.0).add(name, "never", name, 1.0);
         }
         builder.build().unwrap()
+    }
+
+    #[test]
+    fn counts_of_a_model_file_may_be_any() {
+        let policies = set(&[("a", "x", "x"), ("b", "y", "x")]);
+        assert_eq!(Support::new(&policies, &[u64::MAX, 2]).atom_rows("s2", "x"), u64::MAX);
     }
 
     #[test]

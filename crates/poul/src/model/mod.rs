@@ -47,7 +47,7 @@ use crate::effect::EffectModel;
 use crate::experiment::{Experiment, Policies};
 use crate::policy::PolicySet;
 use crate::stored::{contradiction, damaged};
-use crate::{Error, Progress, Result};
+use crate::{Error, Kind, Progress, Result};
 
 /// A fitted model.
 pub struct Model {
@@ -94,7 +94,11 @@ impl Model {
         let learner = learner(&manifest.learner).map_err(|error| {
             error.at("the model's learner").hint(format!("it was written by poul {}", manifest.poul))
         })?;
-        let effects = (learner.load)(&manifest.model, &mut tensors)?;
+        // Whatever cannot be made of a file is the file's fault.
+        let effects = (learner.load)(&manifest.model, &mut tensors).map_err(|error| match error.kind() {
+            Kind::Other => damaged(format!("the model contradicts itself: {error}")),
+            _ => error,
+        })?;
         manifest::require_held(&manifest.model, &effects.manifest()?)?;
         if let Some(name) = tensors.names().next() {
             return Err(damaged("does not belong to the model").at(format!("tensor `{name}`")));

@@ -231,7 +231,7 @@ mod tests {
 
     use super::*;
     use crate::net::{Activation, AdamParams, Batch, DenseRows, Init, Layout, Mlp, Tape, TrainerParams};
-    use crate::{Kind, Silent};
+    use crate::{Checkpoint, Kind, Silent};
 
     /// y = 2x on `n_rows` rows by a linear network; gives what `train` gave and the steps it took.
     fn run(
@@ -239,6 +239,15 @@ mod tests {
         schedule: &Schedule,
         validate: &mut dyn FnMut(&Trainer) -> Result<Option<f64>>,
         progress: &dyn Progress,
+    ) -> Result<(Trained, u64)> {
+        run_on(n_rows, schedule, validate, Run::new(Seed::new(2), progress))
+    }
+
+    fn run_on(
+        n_rows: usize,
+        schedule: &Schedule,
+        validate: &mut dyn FnMut(&Trainer) -> Result<Option<f64>>,
+        run: Run<'_>,
     ) -> Result<(Trained, u64)> {
         let x: Vec<f32> = (0..n_rows).map(|row| (row % 17) as f32 / 17.0).collect();
         let mut layout = Layout::builder();
@@ -254,7 +263,6 @@ mod tests {
         };
         let rows: Vec<u32> = (0..n_rows as u32).collect();
         let source = DenseRows::new(&x, 1)?;
-        let run = Run::new(Seed::new(2), progress);
         let trained = train(&mut trainer, &source, &rows, &loss, schedule, validate, run)?;
         Ok((trained, trainer.n_steps()))
     }
@@ -358,5 +366,38 @@ mod tests {
         let error = run(512, &Schedule::default(), &mut |_| Ok(None), &impatient).err().unwrap();
         assert_eq!(error.kind(), Kind::Cancelled);
         assert_eq!(impatient.0.into_inner(), 1024);
+    }
+
+    #[test]
+    fn a_state_beyond_the_end_of_training_is_damage() {
+        struct Stop(AtomicU64);
+        impl Progress for Stop {
+            fn advance(&self, n: u64) {
+                self.0.fetch_add(n, Ordering::Relaxed);
+            }
+            fn cancelled(&self) -> bool {
+                self.0.load(Ordering::Relaxed) > 1000
+            }
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let checkpoint = Checkpoint::create(folder.path().join("m.partial"), serde_json::json!({}));
+        let schedule = Schedule { epochs: 9, ..Schedule::default() };
+        let go = |progress: &dyn Progress| {
+            let run = Run { checkpoint: Some(&checkpoint), ..Run::new(Seed::new(2), progress) };
+            run_on(512, &schedule, &mut |_| Ok(Some(1.0)), run)
+        };
+        assert_eq!(go(&Stop(AtomicU64::new(0))).err().unwrap().kind(), Kind::Cancelled);
+        let name = format!("{:016x}.state", Seed::new(2).value());
+        let good = checkpoint.get(&name).unwrap().unwrap();
+        // The epoch comes first after the fingerprint, then its steps.
+        for place in [8, 16] {
+            let mut forged = good.clone();
+            forged[place..place + 8].copy_from_slice(&(1_u64 << 60).to_le_bytes());
+            checkpoint.put(&name, &forged).unwrap();
+            let error = go(&Silent).err().unwrap();
+            assert!(error.to_string().ends_with("the checkpoint is damaged"), "{error}");
+        }
+        checkpoint.put(&name, &good).unwrap();
+        assert!(go(&Silent).is_ok());
     }
 }

@@ -40,6 +40,8 @@ pub(super) struct State<'c> {
     /// Rows, schedule and network: a run of the same name with others is another run.
     fingerprint: u64,
     n_steps_at_last: u64,
+    /// Epochs there are, and steps of each: a state that is further along is none.
+    most: [usize; 2],
 }
 
 impl<'c> State<'c> {
@@ -50,6 +52,7 @@ impl<'c> State<'c> {
             name: format!("{:016x}", run.seed.value()),
             fingerprint: run.checkpoint.map_or(0, |_| fingerprint_of(trainer, rows, schedule)),
             n_steps_at_last: trainer.n_steps(),
+            most: [schedule.epochs, schedule.passes(rows.len()).saturating_mul(schedule.steps(rows.len()))],
         }
     }
 
@@ -84,6 +87,12 @@ impl<'c> State<'c> {
                     weights: read_weights(&mut reader, trainer)?,
                 }),
             };
+            let is_possible = epoch <= self.most[0]
+                && n_steps <= self.most[1]
+                && best.as_ref().is_none_or(|best: &Best| best.epoch <= epoch);
+            if !is_possible {
+                return Err(Error::input("it says that training is further along than there is to train"));
+            }
             trainer.import(reader.rest)?;
             Ok(Standing { epoch, n_steps, total, history, best })
         };

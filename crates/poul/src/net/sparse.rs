@@ -33,7 +33,11 @@ impl SparseRows {
                 return Err(place(format!("column {} is given twice", pair[0].0)));
             }
             if let Some((column, value)) = pairs.iter().find(|(_, value)| !value.is_finite()) {
-                return Err(place(format!("column {column} is {value}")));
+                // Numbers come from files: whoever wrote one beyond single precision is told, not us.
+                let error = Error::input(format!("column {column} is {value}"));
+                return Err(error
+                    .at(format!("sparse row {row_idx}"))
+                    .hint("a model with such numbers is damaged: fit again"));
             }
             matrix.columns.extend(pairs.iter().map(|(column, _)| *column));
             matrix.values.extend(pairs.iter().map(|(_, value)| *value));

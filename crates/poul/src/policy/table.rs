@@ -15,9 +15,12 @@ use arrow_array::{AnyDictionaryArray, Array, ArrayRef};
 use arrow_schema::DataType;
 use flate2::read::MultiGzDecoder;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
 use parquet::file::reader::ChunkReader;
 
+use crate::data::Pages;
 use crate::error::nearest_name;
 use crate::{Error, Result};
 
@@ -147,7 +150,11 @@ pub(super) fn read_parquet(
     choose: impl FnOnce(&[&str]) -> Result<Choice>,
     mut visit: impl FnMut(TableRow<'_>) -> Result<()>,
 ) -> Result<()> {
-    let builder = guard(file, || Ok(ParquetRecordBatchReaderBuilder::try_new(input)?))?;
+    let builder = guard(file, || {
+        let metadata = ArrowReaderMetadata::load(&input, ArrowReaderOptions::new())?;
+        let pages = Pages::new(input, metadata.metadata());
+        Ok(ParquetRecordBatchReaderBuilder::new_with_metadata(pages, metadata))
+    })?;
     let schema = builder.schema().clone();
     let columns: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     refuse_repeated(&columns, file)?;

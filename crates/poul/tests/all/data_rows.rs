@@ -420,3 +420,24 @@ fn wide_tables_are_opened_in_time_that_grows_with_their_width() {
     // The square of the width is minutes in a build for tests.
     assert!(start.elapsed() < std::time::Duration::from_secs(20), "{:?}", start.elapsed());
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_reader_that_is_dropped_leaves_nobody_who_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("dropped.csv");
+    let rows: String = (0..200_000).map(|row| format!("c,{row},{}\n", row % 7)).collect();
+    std::fs::write(&path, format!("policy,y,x\n{rows}")).unwrap();
+    let roles = Roles { outcome: vec!["y".to_owned()], ..Roles::default() };
+    for _ in 0..20 {
+        let source = Source::open(&path.to_string_lossy()).unwrap();
+        let columns = roles.check(source.schema(), Need::FIT).unwrap();
+        let mut reader = poul::data::RowReader::new(&source, &columns).unwrap();
+        assert!(reader.next_batch().unwrap().is_some());
+        drop(reader);
+        let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        let open =
+            open.filter_map(|entry| std::fs::read_link(entry.path()).ok()).filter(|file| *file == path);
+        assert_eq!(open.count(), 0);
+    }
+}
