@@ -15,6 +15,8 @@ use parquet::file::reader::{ChunkReader, Length};
 const ANY_PAGE: u64 = 1 << 20;
 /// Footers need not count every header: a page may have so many times what they say of the column.
 const SLACK: u64 = 2;
+/// A block of zstd takes at least four bytes and stands for at most 128 KiB: nothing packs better.
+const MOST: u64 = 1 << 15;
 
 /// A Parquet file whose pages are checked before memory is taken for them.
 pub(crate) struct Pages<R> {
@@ -28,11 +30,14 @@ pub(crate) struct Pages<R> {
 struct Chunk {
     first: u64,
     end: u64,
-    /// What a byte can stand for; none where nothing is unpacked.
-    ratio: Option<u64>,
+    /// What a byte can stand for.
+    ratio: u64,
     /// Of all pages, as the footer says.
     unpacked: u64,
 }
+
+/// For pages that lie where the footer says nothing of, or contradicts itself.
+const ANYWHERE: Chunk = Chunk { first: 0, end: u64::MAX, ratio: MOST, unpacked: u64::MAX };
 
 impl<R: ChunkReader> Pages<R> {
     pub(crate) fn new(file: R, metadata: &ParquetMetaData) -> Self {
@@ -43,7 +48,9 @@ impl<R: ChunkReader> Pages<R> {
             // Negative places are for the reader to refuse.
             let [first, length, unpacked] = places.map(|place| u64::try_from(place).ok());
             let (first, ratio) = (first?, ratio(column.compression()));
-            Some(Chunk { first, end: first.saturating_add(length?), ratio, unpacked: unpacked? })
+            // Some writers say 0 for what they do not know.
+            let unpacked = unpacked.filter(|unpacked| *unpacked > 0).unwrap_or(u64::MAX);
+            Some(Chunk { first, end: first.saturating_add(length?), ratio, unpacked })
         };
         let mut chunks: Vec<Chunk> = columns.filter_map(chunk).collect();
         chunks.sort_unstable_by_key(|chunk| chunk.first);
@@ -51,16 +58,14 @@ impl<R: ChunkReader> Pages<R> {
     }
 }
 
-/// How many bytes one can stand for at most; none where nothing is unpacked.
-fn ratio(compression: Compression) -> Option<u64> {
+/// How many bytes one can stand for at most. Where nothing is unpacked, more than the one does no harm.
+fn ratio(compression: Compression) -> u64 {
     match compression {
-        Compression::UNCOMPRESSED => None,
         // Three bytes copy 64.
-        Compression::SNAPPY => Some(22),
-        Compression::LZ4 | Compression::LZ4_RAW => Some(255),
-        Compression::GZIP(_) => Some(1032),
-        // A block of four bytes stands for 128 KiB.
-        _ => Some(1 << 15),
+        Compression::SNAPPY => 22,
+        Compression::LZ4 | Compression::LZ4_RAW => 255,
+        Compression::GZIP(_) => 1032,
+        _ => MOST,
     }
 }
 
@@ -76,6 +81,7 @@ impl<R: ChunkReader> ChunkReader for Pages<R> {
     fn get_read(&self, start: u64) -> Result<Self::T> {
         let next = self.chunks.partition_point(|chunk| chunk.first <= start);
         let chunk = next.checked_sub(1).map(|place| self.chunks[place]).filter(|chunk| start < chunk.end);
+        let chunk = Some(chunk.unwrap_or(ANYWHERE));
         Ok(Checked { read: BufReader::new(self.file.get_read(start)?), chunk })
     }
 
@@ -126,11 +132,9 @@ impl Header {
 
     fn check(self, chunk: Chunk) -> std::result::Result<(), String> {
         let Self { unpacked, packed, values } = self;
-        if let Some(ratio) = chunk.ratio {
-            let most = ratio.saturating_mul(packed).min(chunk.unpacked.saturating_mul(SLACK));
-            if unpacked > most.max(ANY_PAGE) {
-                return Err(format!("a page of {packed} bytes says that it unpacks to {unpacked}"));
-            }
+        let most = chunk.ratio.saturating_mul(packed).min(chunk.unpacked.saturating_mul(SLACK));
+        if unpacked > most.max(ANY_PAGE) {
+            return Err(format!("a page of {packed} bytes says that it unpacks to {unpacked}"));
         }
         // A value takes a byte at least.
         match values.filter(|values| *values > unpacked.max(ANY_PAGE)) {
@@ -264,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_dictionary_of_more_values_than_bytes_is_refused() {
-        let chunk = Chunk { first: 0, end: 100, ratio: None, unpacked: 100 };
+        let chunk = Chunk { first: 0, end: 100, ratio: 22, unpacked: 100 };
         // A page of type 2, 300 bytes long, with a dictionary of 400,000,000 values; without and with a checksum.
         let values = [0x15, 0x80, 0x90, 0xbc, 0xfd, 0x02];
         let bare = [&[0x15, 4, 0x15, 0xd8, 0x04, 0x15, 0xd8, 0x04, 0x4c][..], &values].concat();
@@ -275,6 +279,16 @@ mod tests {
             assert!(header.check(chunk).unwrap_err().contains("says that it has 400000000 values"));
             assert!(Header { values: Some(300), ..header }.check(chunk).is_ok());
         }
+    }
+
+    #[test]
+    fn a_page_that_no_column_owns_is_bounded_too() {
+        let header = |unpacked| Header { unpacked, packed: 1000, values: None };
+        assert!(header(MOST * 1000).check(ANYWHERE).is_ok());
+        assert!(header(MOST * 1000 + 1).check(ANYWHERE).is_err());
+        let bytes = Bytes::from(written(Compression::SNAPPY));
+        let pages = Pages { file: bytes, chunks: Vec::new() };
+        assert_eq!(pages.get_read(4).unwrap().chunk.map(|chunk| chunk.ratio), Some(MOST));
     }
 
     #[test]
