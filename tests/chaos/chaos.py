@@ -12,6 +12,7 @@ beside them. What cannot be done here is skipped, and says so. Exit codes: 0 not
 
 import argparse
 import collections
+import functools
 import json
 import os
 import pathlib
@@ -341,10 +342,20 @@ class Chaos:
         self.whole(command, folder)
         self.again(command, folder, False)
 
+    @functools.cache
+    def least_addresses(self):
+        """MiB of addresses that the system needs to load the program at all: with fewer nothing of ours gets to say a word."""
+        def starts(mebibytes):
+            def limit():
+                resource.setrlimit(resource.RLIMIT_AS, (mebibytes << 20, mebibytes << 20))
+            done = subprocess.run([self.binary, "--version"], preexec_fn=limit, stdin=subprocess.DEVNULL, capture_output=True)
+            return done.returncode >= 0
+        return next((mebibytes for mebibytes in range(8, 400, 4) if starts(mebibytes)), 400) + 4
+
     def memory(self, command):
         folder = self.folder()
         before = self.before(command, folder)
-        limit = self.dice.randrange(8, 400) << 20
+        limit = self.dice.randrange(self.least_addresses(), 400) << 20
         process = self.start(command, folder, limits=[(resource.RLIMIT_AS, limit)])
         code = process.wait(PATIENCE)
         words = (folder / "stderr").read_text(errors="replace")
