@@ -120,10 +120,12 @@ struct Header {
 }
 
 impl Header {
-    /// The first fields of a header; none where these are others, which the reader will refuse by itself.
+    /// The first fields of a header; none where these are others, which the reader will refuse by itself. A page that does not say how
+    /// long it is packed, as every writer does, counts as one that can hold nothing.
     fn read(head: &[u8]) -> Option<Self> {
         let mut fields = Fields { rest: head, number: 0 };
-        let [_, unpacked, packed] = [fields.i32(1)?, fields.i32(2)?, fields.i32(3)?];
+        let [_, unpacked] = [fields.i32(1)?, fields.i32(2)?];
+        let packed = fields.i32(3).unwrap_or(0);
         // A checksum may come between; what a dictionary says of itself is a structure of its own.
         let _ = fields.i32(4);
         let values = fields.structure(7).and_then(|()| fields.i32(1));
@@ -279,6 +281,14 @@ mod tests {
             assert!(header.check(chunk).unwrap_err().contains("says that it has 400000000 values"));
             assert!(Header { values: Some(300), ..header }.check(chunk).is_ok());
         }
+    }
+
+    #[test]
+    fn a_page_that_does_not_say_how_long_it_is_packed_is_bounded_too() {
+        // The third field is a structure, which the reader passes over.
+        let header = Header::read(&[0x15, 0, 0x15, 0xc2, 0xe5, 0xa3, 0x4f, 0x1c, 0x80, 0]).unwrap();
+        assert_eq!(header, Header { unpacked: 83_130_721, packed: 0, values: None });
+        assert!(header.check(ANYWHERE).unwrap_err().contains("says that it unpacks to 83130721"));
     }
 
     #[test]
